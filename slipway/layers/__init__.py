@@ -1,0 +1,1 @@
+"""Layers: deterministic tars, zstd-compressed, known by the key of their inputs."""
