@@ -1,4 +1,4 @@
-"""What a lock says: every artifact of one release, variant and architecture, by size and sha256. No host stands in it."""
+"""What a lock says: every artifact of one image, by size and sha256. No host stands in it."""
 
 from __future__ import annotations
 
