@@ -1,0 +1,1 @@
+"""Images: OCI configuration, manifest and layout made from finished layers."""
