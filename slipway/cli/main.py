@@ -90,6 +90,6 @@ def _print_help(known: Sequence[str]) -> None:
         mark = " (default)" if verb == DEFAULT_VERB else ""
         print(f"  {verb:9} {_load(verb).HELP}{mark}")
     print(
-        "\nexit codes: 0 done, 1 build failed, 2 wrong usage or pins, 3 something missing on this machine, 4 an artifact"
-        "\nis not the pinned one, 5 push failed, 6 a gate said no, 130 interrupted"
+        "\nexit codes: 0 done, 1 build failed, 2 wrong usage or pins, 3 something missing on this machine, 4 an"
+        "\nartifact is not the pinned one, 5 push failed, 6 a gate said no, 130 interrupted"
     )

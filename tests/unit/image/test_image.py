@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from slipway.errors import MissingError
 from slipway.image.config import ImageLayer, Runtime, image_config
 from slipway.image.layout import write_layout
