@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any, cast
 
 import zstandard
 
@@ -16,6 +17,9 @@ LEVEL = 3
 
 MEDIA_TYPE = "application/vnd.oci.image.layer.v1.tar+zstd"
 """OCI image spec 1.1, https://github.com/opencontainers/image-spec/blob/v1.1.0/layer.md."""
+
+_BATCH = 1 << 18
+"""Bytes of small writes that are gathered before they are hashed and compressed. The output doesn't depend on it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,17 @@ class Blob:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Blob:
+        """The reverse of `as_json`. Raises KeyError, TypeError or ValueError when something else is given."""
+        blob = cls(**document)
+        for digest in (blob.digest, blob.diff_id):
+            if not digest.startswith("sha256:") or len(bytes.fromhex(digest[7:])) != 32:
+                raise ValueError(f"{digest!r} is no digest")
+        if not (type(blob.size) is int and type(blob.tar_size) is int and isinstance(blob.media_type, str)):
+            raise TypeError("sizes are whole numbers, the media type is text")
+        return blob
+
 
 def compressor_name() -> str:
     """What stands in a layer's key for the compressor: library, version and level decide the bytes."""
@@ -42,31 +57,34 @@ class BlobWriter:
 
     One zstd frame, written by one thread: libzstd's multi-threaded output differs from its single-threaded one,
     and layers are made in parallel anyway.
+
+    notes: whoever writes the layer may leave small JSON-ready facts here; the layer cache keeps them.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._part = path.with_name(f"{path.name}.{os.getpid()}.part")
         self._tar = hashlib.sha256()
-        self._out = hashlib.sha256()
         self._tar_size = 0
-        self._size = 0
         self._pending: list[bytes] = []
         self._pending_size = 0
         self.blob: Blob | None = None
+        self.notes: dict[str, Any] = {}
 
     def __enter__(self) -> BlobWriter:
-        self._file = self._part.open("wb")
         parameters = zstandard.ZstdCompressionParameters.from_level(
             LEVEL, threads=0, write_content_size=False, write_checksum=True
         )
-        self._compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        self._out = _HashedFile(self._part)
+        self._compressor = zstandard.ZstdCompressor(compression_params=parameters).stream_writer(
+            cast(IO[bytes], self._out), write_size=1 << 18, closefd=False
+        )
         return self
 
     def write(self, data: bytes) -> None:
         self._pending.append(data)
         self._pending_size += len(data)
-        if self._pending_size >= 1 << 18:
+        if self._pending_size >= _BATCH:
             self._flush()
 
     def _flush(self) -> None:
@@ -75,13 +93,7 @@ class BlobWriter:
         self._pending_size = 0
         self._tar.update(data)
         self._tar_size += len(data)
-        self._emit(self._compressor.compress(data))
-
-    def _emit(self, compressed: bytes) -> None:
-        if compressed:
-            self._out.update(compressed)
-            self._size += len(compressed)
-            self._file.write(compressed)
+        self._compressor.write(data)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -89,15 +101,35 @@ class BlobWriter:
         try:
             if kind is None:
                 self._flush()
-                self._emit(self._compressor.flush())
-                self._file.close()
+                self._compressor.flush(zstandard.FLUSH_FRAME)
+                self._out.close()
                 self._part.replace(self._path)
                 self.blob = Blob(
-                    digest=f"sha256:{self._out.hexdigest()}",
-                    size=self._size,
+                    digest=f"sha256:{self._out.hash.hexdigest()}",
+                    size=self._out.size,
                     diff_id=f"sha256:{self._tar.hexdigest()}",
                     tar_size=self._tar_size,
                 )
         finally:
-            self._file.close()
+            self._out.close()
             self._part.unlink(missing_ok=True)
+
+
+class _HashedFile:
+    """A new file that hashes and counts what is written to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self.hash = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        view = memoryview(data)
+        self.size += len(view)
+        while view:
+            view = view[self._file.write(view) :]
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()

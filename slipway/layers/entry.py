@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +10,7 @@ Kind = Literal["file", "directory", "symlink", "hardlink", "whiteout"]
 Opener = Callable[[], Iterator[bytes]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One member of a layer.
 
@@ -20,6 +20,9 @@ class Entry:
     read: gives the content in chunks, each call from the start; exactly `size` bytes
     target: where a symlink points (as written) or which path a hard link shares
     origin: who brought it (wheel, package), for messages
+
+    A whiteout deletes a path of lower layers: its own path is the one deleted with ".wh." before its last part
+    (OCI image spec, layer.md). Only an entry of that kind may have such a name.
     """
 
     path: str
@@ -30,7 +33,7 @@ class Entry:
     target: str = ""
     uid: int = 0
     gid: int = 0
-    xattrs: dict[str, bytes] = field(default_factory=dict)
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
     origin: str = ""
 
 

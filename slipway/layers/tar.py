@@ -7,11 +7,12 @@ here belong to FORMAT alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from slipway.errors import BuildFailed
-from slipway.layers.entry import Entry
+from slipway.layers.entry import Entry, Kind
 
 FORMAT = 1
 """Part of every layer key: raise it when the same entries would give other bytes."""
@@ -24,6 +25,9 @@ _TYPES = {"file": b"0", "hardlink": b"1", "symlink": b"2", "directory": b"5", "w
 _USTAR_MAX_SIZE = 8**11 - 1
 _USTAR_MAX_ID = 8**7 - 1
 _ZEROS = bytes(BLOCK)
+_PADDING = tuple(bytes(-size % BLOCK) for size in range(BLOCK))
+_NOT_NORMAL = re.compile(r"^/|(^|/)\.{0,2}(/|$)", re.DOTALL)
+_WHITEOUT = re.compile(r"(^|/)\.wh\.", re.DOTALL)
 
 
 class Sink(Protocol):
@@ -51,8 +55,8 @@ def write_tar(entries: Iterable[Entry], sink: Sink) -> None:
                     where=entry.origin or entry.path,
                     why="the tar would be unreadable from there on",
                 )
-            if padding := -written % BLOCK:
-                sink.write(_ZEROS[:padding])
+            if tail := written % BLOCK:
+                sink.write(_PADDING[tail])
     sink.write(_ZEROS * 2)
 
 
@@ -60,58 +64,56 @@ def complete(entries: Iterable[Entry]) -> list[Entry]:
     """Sort entries by path and add the parent directories that nobody listed."""
     by_path: dict[str, Entry] = {}
     for entry in entries:
-        check_path(entry.path, entry.origin)
-        if (other := by_path.get(entry.path)) is not None:
+        check_path(entry.path, entry.origin, entry.kind)
+        if (other := by_path.setdefault(entry.path, entry)) is not entry:
             raise BuildFailed(
                 f"{entry.path} comes twice",
                 where=f"{other.origin or '?'} and {entry.origin or '?'}",
                 why="a layer can hold a path once; which one wins would be left to the unpacker",
             )
-        by_path[entry.path] = entry
+    sound: set[str] = set()
     for path in list(by_path):
-        parent = path
-        while "/" in parent:
-            parent = parent.rpartition("/")[0]
+        parent = path.rpartition("/")[0]
+        while parent and parent not in sound:
             known = by_path.get(parent)
             if known is None:
                 by_path[parent] = Entry(parent, "directory", 0o755)
             elif known.kind != "directory":
                 raise BuildFailed(
                     f"{path} lies below {parent}, which is a {known.kind}",
-                    where=by_path[path].origin or path,
+                    where=f"{by_path[path].origin or path} and {known.origin or parent}",
                     why="unpacking would write through it, or fail",
                 )
-            elif known.origin == "":
-                break
+            sound.add(parent)
+            parent = parent.rpartition("/")[0]
     return [by_path[path] for path in sorted(by_path, key=_order)]
 
 
-def _order(path: str) -> tuple[str, ...]:
-    """Depth-first order: a directory directly before its content."""
-    return tuple(path.split("/"))
+def _order(path: str) -> str:
+    """Depth-first order, a directory directly before its content: by parts, so that "a/b" comes before "a-b"."""
+    return path.replace("/", "\0")
 
 
-def check_path(path: str, origin: str = "") -> None:
+def check_path(path: str, origin: str = "", kind: Kind = "file") -> None:
     """Refuse what could leave the image's root or delete lower layers' files. Raises BuildFailed."""
-    parts = path.split("/")
-    if (
-        not path
-        or path.startswith("/")
-        or "\0" in path
-        or "\\" in path.partition("/")[0][:2]
-        or any(part in ("", ".", "..") for part in parts)
-    ):
+    if not path or "\0" in path or _NOT_NORMAL.search(path):
         raise BuildFailed(
             f"path {path!r} can't be a member of a layer",
             where=origin or None,
             why="it is empty, absolute, not normalised, or leads out of the tree",
+        )
+    if (".wh." in path and _WHITEOUT.search(path) is not None) != (kind == "whiteout"):
+        raise BuildFailed(
+            f"path {path!r} can't be a member of a layer",
+            where=origin or None,
+            why="names that begin with .wh. delete files of lower layers, and only whiteouts may do that",
         )
 
 
 def header(entry: Entry) -> bytes:
     """All header blocks of one entry: a PAX extended header first where ustar's fields are too small."""
     name = entry.path + ("/" if entry.kind == "directory" else "")
-    records: list[tuple[str, bytes]] = [(f"SCHILY.xattr.{key}", value) for key, value in sorted(entry.xattrs.items())]
+    records: list[tuple[str, bytes]] = [(f"SCHILY.xattr.{key}", value) for key, value in entry.xattrs.items()]
     raw_name, raw_target = name.encode("utf-8", "surrogateescape"), entry.target.encode("utf-8", "surrogateescape")
     if len(raw_name) > 100 or not raw_name.isascii():
         records.append(("path", raw_name))
