@@ -55,7 +55,7 @@ def install(packages: Sequence[str], *, why: str) -> None:
     if os.geteuid() != 0:
         raise MissingError(f"this machine lacks {names}", why=why, remedy=f"run: sudo sh -c '{command}'")
     print(f"installing {names} with apt-get, as you are root ({why})", file=sys.stderr, flush=True)
-    with _one_at_a_time():
+    with one_at_a_time():
         known = any(LISTS.glob("*_Packages*"))
         if known and apt_get("install", *OPTIONS, *packages).code == 0:
             return
@@ -67,13 +67,18 @@ def install(packages: Sequence[str], *, why: str) -> None:
         raise MissingError(f"apt-get could not install {names}\n{said}", why=why, remedy=f"run: {command}")
 
 
+def can_install() -> bool:
+    """Whether packages can be installed from here."""
+    return os.geteuid() == 0 and process.which("apt-get") is not None
+
+
 def apt_get(*arguments: str) -> process.Result:
     """apt-get without questions; the caller judges the exit code."""
     return process.run(["apt-get", *arguments], env=QUIET, check=False)
 
 
 @contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def one_at_a_time() -> Iterator[None]:
     """Two builds that install at once wait for each other: apt-get itself waits for dpkg's lock, not for its lists'."""
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
