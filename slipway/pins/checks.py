@@ -42,6 +42,11 @@ def version(value: str) -> str | None:
     return None
 
 
+def local_version(value: str) -> str | None:
+    """What follows the "+" of a PEP 440 version."""
+    return None if re.fullmatch(r"[a-z0-9]+(\.[a-z0-9]+)*", value) else f"{value!r} is not the local part of a version"
+
+
 def wheel_version(value: str) -> str | None:
     """An exact version, "*", or a PEP 440 specifier."""
     if value == "*" or version(value) is None:

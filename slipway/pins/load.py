@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
+
 from slipway.errors import InvalidInput, Problem, UsageError
-from slipway.pins.checks import ARCHES
-from slipway.pins.model import Selection
+from slipway.pins import checks
+from slipway.pins.model import Alias, Requirement, Selection
 from slipway.pins.reader import nearest
-from slipway.pins.schema import File, Release, Variant, parse
+from slipway.pins.schema import AliasPin, File, Release, Variant, parse
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Pins:
         arch = arch or self.default_arch
         self._known("release", release, self.releases)
         self._known(f"variant of release {release}", variant, self.variants(release))
-        self._known("architecture", arch, ARCHES)
+        self._known("architecture", arch, checks.ARCHES)
         found = self.selections[release, variant]
         return Selection(**{**found.__dict__, "arch": arch})
 
@@ -105,7 +107,8 @@ def _check_release(file: File, release: Release) -> None:
 def _check_variant(file: File, release: Release, variant: Variant) -> None:
     at = ("releases", release.name, "variants", variant.name)
     own = {requirement.name for requirement in release.wheels}
-    wanted = own | {requirement.name for requirement in variant.wheels}
+    versions = {requirement.name: requirement.version for requirement in (*release.wheels, *variant.wheels)}
+    wanted = set(versions)
     if variant.fabric == "installer" and not release.installer:
         what = f"fabric is 'installer', but release {release.name} names no efa-installer"
         file.document.report((*at, "fabric"), what)
@@ -119,6 +122,9 @@ def _check_variant(file: File, release: Release, variant: Variant) -> None:
         if alias.of not in wanted:
             what = f"alias {alias.name} stands for {alias.of!r}, which isn't among the wheels"
             file.document.report((*at, "alias", alias.name, "of"), what, nearest(alias.of, sorted(wanted)))
+        elif checks.version(versions[alias.of]):
+            what = f"alias {alias.name} takes its version from {alias.of}, which must be pinned to an exact one"
+            file.document.report((*at, "alias", alias.name, "of"), what)
         if alias.name in wanted:
             what = f"{alias.name} is an alias and among the wheels too"
             file.document.report((*at, "alias", alias.name), what, "drop one of them")
@@ -150,7 +156,7 @@ def _complete(file: File, release: Release, variant: Variant) -> Selection:
         sources=file.sources,
         installer=file.installers.get(release.installer),
         wheel_sources=variant.wheel_sources,
-        aliases=tuple(sorted(variant.aliases, key=lambda alias: alias.name)),
+        aliases=tuple(sorted((_alias(pin, wheels[pin.of]) for pin in variant.aliases), key=lambda alias: alias.name)),
         exclude=variant.exclude,
         debs={name: tuple(sorted({*suite.debs[name], *variant.debs.get(name, ())})) for name in suite.debs},
         budget=variant.budget,
@@ -158,3 +164,7 @@ def _complete(file: File, release: Release, variant: Variant) -> Selection:
         excuses=variant.excuses,
         contested=variant.contested,
     )
+
+
+def _alias(pin: AliasPin, of: Requirement) -> Alias:
+    return Alias(pin.name, f"{Version(of.version).public}+{pin.local}", pin.of, pin.reason, pin.extras)

@@ -16,11 +16,13 @@ class Requirement:
     """One line of a `wheels` table: a distribution, its extras, and which version may be taken.
 
     name is normalised (PEP 503); version is as written: "2.60.0" (exactly that), "*" (any), or a PEP 440 specifier.
+    line is where it stands in versions.toml, 0 where that isn't known.
     """
 
     name: str
     version: str
     extras: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
 
     @property
     def specifier(self) -> str:
@@ -36,7 +38,10 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Alias:
-    """A wheel that only carries metadata: it names `of`, so that what asks for `name` is answered by it."""
+    """A wheel that only carries metadata: what asks for the distribution `name` is answered by `of`.
+
+    version is of's own with a local part behind it, so that it satisfies the same pins: 0.29.0+cpu.
+    """
 
     name: str
     version: str

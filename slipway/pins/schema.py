@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement as Pep508
 
 from slipway.pins import checks
-from slipway.pins.model import Alias, Budget, Contested, Installer, Libfabric, Requirement, Sources
+from slipway.pins.model import Budget, Contested, Installer, Libfabric, Requirement, Sources
 from slipway.pins.reader import Document, Table, nearest, read_toml
 
 FORMAT = 1
@@ -31,6 +31,17 @@ class Suite:
 
 
 @dataclass(frozen=True)
+class AliasPin:
+    """An alias as written: its version is that of the wheel it stands for, with a local part behind it."""
+
+    name: str
+    local: str
+    of: str
+    reason: str
+    extras: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Variant:
     """One way to make a release: what it adds, leaves out and allows."""
 
@@ -38,7 +49,7 @@ class Variant:
     fabric: str
     wheel_sources: tuple[str, ...]
     wheels: tuple[Requirement, ...]
-    aliases: tuple[Alias, ...]
+    aliases: tuple[AliasPin, ...]
     exclude: dict[str, str]
     debs: dict[str, tuple[str, ...]]
     budget: Budget
@@ -256,16 +267,17 @@ def _wheels(table: Table, *, required: bool) -> tuple[Requirement, ...]:
         parsed = Pep508(key)
         if parsed.name in found:
             inner.document.report(inner.at(key), f"{inner.title}: {parsed.name!r} stands in it twice")
-        found[parsed.name] = Requirement(parsed.name, version or "*", tuple(sorted(parsed.extras)))
+        line = inner.document.line(inner.at(key))
+        found[parsed.name] = Requirement(parsed.name, version or "*", tuple(sorted(parsed.extras)), line)
     return tuple(found[name] for name in sorted(found))
 
 
-def _aliases(table: Table) -> Iterable[Alias]:
+def _aliases(table: Table) -> Iterable[AliasPin]:
     for name, pin in table.tables("alias"):
         _key(pin, name, checks.distribution)
-        yield Alias(
+        yield AliasPin(
             name=name,
-            version=checked(pin, "version", checks.version),
+            local=checked(pin, "local", checks.local_version),
             of=checked(pin, "of", checks.distribution),
             reason=pin.string("reason"),
             extras=tuple(sorted(pin.strings("extras", ()))),
