@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from slipway.errors import SlipwayError, UsageError
 from slipway.lock.archive import candidates
 from slipway.lock.debs import resolve_debs
 from slipway.lock.model import Lock
@@ -42,3 +43,14 @@ def resolve(
         debs=resolved.debs,
         sources=resolved.sources,
     )
+
+
+def try_wheels(selection: Selection, mirrors: Mapping[str, str] | None = None) -> UsageError | None:
+    """Why the wheels of a selection can't go together; None when they can, and when no index answers."""
+    try:
+        resolve_wheels(selection, pip.ask(), mirrors or {})
+    except UsageError as impossible:
+        return impossible
+    except SlipwayError:
+        return None
+    return None

@@ -30,6 +30,11 @@ class Pins:
     def releases(self) -> tuple[str, ...]:
         return tuple(sorted({release for release, _ in self.selections}))
 
+    @property
+    def arches(self) -> tuple[str, ...]:
+        """All architectures that an image can be selected for, in Debian's words."""
+        return checks.ARCHES
+
     def variants(self, release: str) -> tuple[str, ...]:
         return tuple(sorted(variant for name, variant in self.selections if name == release))
 
