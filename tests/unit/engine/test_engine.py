@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -115,8 +114,10 @@ def test_mounts_of_a_killed_engine_are_found_deepest_first() -> None:
 
 def test_processes_of_a_killed_engine_are_found_by_its_folder() -> None:
     mark = f"/run/slipway-test-{os.getpid()}"
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", mark])
+    child = subprocess.Popen(["sh", "-c", "echo up; read line", mark], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
         assert daemon.left_over(mark) == [child.pid]
     finally:
         child.kill()

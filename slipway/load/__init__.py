@@ -1,0 +1,1 @@
+"""`--load`: an OCI layout, streamed into a container engine."""
