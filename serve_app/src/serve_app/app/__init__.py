@@ -1,0 +1,1 @@
+"""The application builders behind the Serve import paths."""

@@ -1,0 +1,37 @@
+"""What people forget to say about an engine, filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from serve_app import hardware
+
+CPU_ENVIRONMENT = {
+    # Without it vLLM takes half of the memory for the KV cache, for each engine on the node.
+    "VLLM_CPU_KVCACHE_SPACE": "4",
+    # vLLM's own binding puts every engine of a node on the same cores.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+
+LOCAL_MODEL = "serve_app.app.local_model.LocalModel"
+
+
+def fill_engine(config: dict[str, Any], kind: hardware.Kind | None = None) -> None:
+    """Completes one LLMConfig in place. kind: the hardware, asked of this machine when it is not given.
+
+    Only where torch can't use a GPU at all is a configuration without any word on hardware taken to mean the CPU:
+    Ray would wait for a GPU for ever.
+    """
+    says_nothing = not any(
+        config.get(name) for name in ("accelerator_type", "accelerator_config", "placement_group_config")
+    )
+    source = (config.get("model_loading_config") or {}).get("model_source")
+    if isinstance(source, str) and Path(source).is_absolute():
+        config.setdefault("callback_config", {"callback_class": LOCAL_MODEL})
+    if says_nothing and (kind == "cpu" or (kind is None and hardware.cpu_build())):
+        config["accelerator_config"] = {"kind": "cpu"}
+    if (config.get("accelerator_config") or {}).get("kind") == "cpu":
+        runtime_env = dict(config.get("runtime_env") or {})
+        runtime_env["env_vars"] = {**CPU_ENVIRONMENT, **(runtime_env.get("env_vars") or {})}
+        config["runtime_env"] = runtime_env

@@ -1,0 +1,77 @@
+"""The forms a configuration can have, and the one form it is brought into: a Serve file with `applications:`."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from serve_app.config.check import Checker
+from serve_app.config.document import Document
+from serve_app.errors import Problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run. serve: a Serve configuration (`applications`, `http_options`, ...), checked."""
+
+    serve: dict[str, Any]
+    source: str
+
+    @property
+    def applications(self) -> list[dict[str, Any]]:
+        """The applications, as in Ray's ServeApplicationSchema."""
+        found: list[dict[str, Any]] = self.serve["applications"]
+        return found
+
+
+def plan(document: Document) -> Plan:
+    """Checks a document and brings it into one form. Raises ConfigError with every problem.
+
+    Taken: a Serve file (`applications:`), the arguments of a builder (`llm_configs:` or `prefill_config:` and
+    `decode_config:`), or one LLMConfig (`model_loading_config:`).
+    """
+    data = copy.deepcopy(document.data)
+    checker = Checker()
+    if not isinstance(data, dict) or not data:
+        document.refuse([Problem("", "must be a mapping with applications, llm_configs or model_loading_config")])
+    form = _form(data)
+    if form is None:
+        checker.section(data, "serve", "")
+    else:
+        section, target = form
+        checker.section(data, section, "")
+        data = {"applications": [{"name": "default", "route_prefix": "/", "import_path": target, "args": data}]}
+    checker.problems += _missing_models(document.data, "")
+    document.refuse(checker.problems)
+    return Plan(data, document.source)
+
+
+def _form(data: dict[str, Any]) -> tuple[str, str] | None:
+    if "applications" in data:
+        return None
+    if "prefill_config" in data or "decode_config" in data:
+        return "pd_serving_args", "serve_app:build_pd_app"
+    if "model_loading_config" in data:
+        return "llm_config", "serve_app:build_app"
+    if "llm_configs" in data:
+        return "llm_serving_args", "serve_app:build_app"
+    return None
+
+
+def _missing_models(data: Any, path: str) -> list[Problem]:
+    """Model sources that are clearly folders here (they start with / or .) and are not there."""
+    if isinstance(data, list):
+        return [found for index, item in enumerate(data) for found in _missing_models(item, f"{path}[{index}]")]
+    if not isinstance(data, dict):
+        return []
+    problems = []
+    for key, value in data.items():
+        at = f"{path}.{key}" if path else str(key)
+        if key == "model_source" and isinstance(value, str) and value.startswith(("/", "./", "../", "~")):
+            if not Path(value).expanduser().exists():
+                problems.append(Problem(at, f"there is no {value} on this machine"))
+        else:
+            problems += _missing_models(value, at)
+    return problems

@@ -1,0 +1,75 @@
+"""Which keys and values Ray Serve LLM and vLLM know, per release (known/*.json, written by collect.py)."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.metadata
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+GONE = {
+    "proxy_cls_config": "gone since Ray 2.59, use ingress_cls_config",
+    "proxy_deployment_config": "gone since Ray 2.59, use ingress_deployment_config",
+    "resources_per_bundle": "gone since Ray 2.50, use placement_group_config: {bundle_per_worker: ...}",
+    "num_router_replicas": "renamed, use num_ingress_replicas",
+    "max_concurrent_queries": "renamed, use max_ongoing_requests",
+    "target_num_ongoing_requests_per_replica": "renamed, use target_ongoing_requests",
+    "kv_connector_extra_configs": "use kv_connector_extra_config",
+    "model": "in engine_kwargs the model is not set; use model_loading_config.model_source",
+    "served_model_name": "in engine_kwargs the name is not set; use model_loading_config.model_id",
+}
+"""Names people bring along from older releases or from `vllm serve`, and what to write now."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """sections: section → key → {"kinds": [...], "choices": [...]}. exact: made from the installed versions."""
+
+    sections: dict[str, dict[str, dict[str, Any]]]
+    exact: bool
+
+    def keys(self, section: str) -> dict[str, dict[str, Any]]:
+        """The keys of a section."""
+        return self.sections[section]
+
+
+@functools.cache
+def load() -> Known:
+    """The table of the installed Ray and vLLM; of the newest release, not exact, when there is none for them."""
+    tables = [
+        json.loads(file.read_text(encoding="utf-8"))
+        for file in resources.files("serve_app.config").joinpath("known").iterdir()
+        if file.name.endswith(".json")
+    ]
+    tables.sort(key=lambda table: [int(part) for part in table["versions"]["ray"].split(".")])
+    installed = _installed()
+    for table in tables:
+        if table["versions"] == installed:
+            return Known(table["sections"], exact=True)
+    # Where Ray is not installed (a laptop that only checks a file) the newest table is the best there is.
+    return Known(tables[-1]["sections"], exact=not installed)
+
+
+def _installed() -> dict[str, str]:
+    found = {}
+    for name in ("ray", "vllm"):
+        try:
+            found[name] = importlib.metadata.version(name).partition("+")[0]
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def remedy(name: str, known: Iterable[str]) -> str | None:
+    """What to write instead of an unknown name, or None when nothing is near."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    folded = {other.replace("_", "").lower(): other for other in names}
+    same = folded.get(name.replace("-", "").replace("_", "").lower())
+    if same or near:
+        return f"did you mean {same or near[0]}?"
+    return None

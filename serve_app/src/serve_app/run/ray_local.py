@@ -1,0 +1,63 @@
+"""Starts a Ray of our own on this machine, or joins a given cluster."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from serve_app.errors import MissingError
+
+OBJECT_STORE_BYTES = 200_000_000
+"""Requests and answers are small; Ray would take 30 % of the memory."""
+
+OBJECT_STORE_LEAST = 80_000_000
+"""Ray refuses less than 78.6 MB."""
+
+
+def session_folder() -> Path:
+    """A short, writable folder for Ray's session: its sockets' paths must stay under 107 characters."""
+    base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    try:
+        return Path(tempfile.mkdtemp(prefix="sa-", dir=base))
+    except OSError as error:
+        raise MissingError(f"{base} is not writable ({error}); set RAY_TMPDIR to a short path that is") from error
+
+
+def options(logical_cpus: int, session: Path) -> dict[str, Any]:
+    """Arguments of ray.init for a Ray that is this application's only.
+
+    logical_cpus: Ray counts CPUs for placement only. A machine with two cores must still place an ingress, an engine
+    and its workers, so what is promised is what the application asks for.
+    """
+    # Ray listens on all interfaces whatever it is told. Its ports answer only to this token, which never touches a
+    # disk; without it Ray would write one to ~/.ray, which may not be writable.
+    if os.environ.get("RAY_AUTH_MODE", "token") == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    memory, folder = _object_store()
+    return {
+        "address": "local",
+        "num_cpus": logical_cpus,
+        "include_dashboard": False,
+        "object_store_memory": memory,
+        "_temp_dir": str(session),
+        **({"_plasma_directory": folder} if folder else {}),
+        # Idle workers started ahead would take the cores from the replicas' imports.
+        "_system_config": {"prestart_worker_first_driver": False},
+    }
+
+
+def _object_store() -> tuple[int, str | None]:
+    """Bytes, and a folder where /dev/shm is too small (64 MB by Docker's default)."""
+    try:
+        free = shutil.disk_usage("/dev/shm").free  # noqa: S108
+    except OSError:
+        free = 0
+    if free >= 2 * OBJECT_STORE_BYTES:
+        return OBJECT_STORE_BYTES, None
+    if free >= 2 * OBJECT_STORE_LEAST:
+        return OBJECT_STORE_LEAST, None
+    return OBJECT_STORE_LEAST, tempfile.gettempdir()

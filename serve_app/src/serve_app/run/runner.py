@@ -1,0 +1,124 @@
+"""The process that holds Ray: brings the applications up, says so, and waits for SIGTERM.
+
+Started by the supervisor (`python -m serve_app.run.runner`), with a Spec as JSON on its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from serve_app import errors
+from serve_app.run import probe, processes, ray_local
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to run.
+
+    serve: a checked Serve configuration. host, port: the endpoint. address: a cluster to join, or None for a Ray of
+    our own. ready_timeout_s: how long the first token may take.
+    """
+
+    serve: dict[str, Any]
+    source: str
+    host: str
+    port: int
+    address: str | None
+    ready_timeout_s: float
+
+    def to_bytes(self) -> bytes:
+        """For the supervisor to pass on."""
+        return json.dumps(asdict(self)).encode()
+
+
+class Stopped(BaseException):
+    """SIGTERM came. Not an Exception, so that no library takes it for a failure of its own."""
+
+
+def say(name: str, text: str, **facts: Any) -> None:
+    """One event to the supervisor."""
+    line = json.dumps({"name": name, "text": text, **facts}) + "\n"
+    os.write(int(os.environ["SERVE_APP_EVENTS"]), line.encode())
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Stopped
+
+
+def run(spec: Spec) -> int:
+    """Until SIGTERM; the exit code."""
+    # Imported here: the start of this module must be quick, and `deploy` brings Ray along.
+    from serve_app.run import deploy
+
+    session = None if spec.address else ray_local.session_folder()
+    failed = True
+    try:
+        deploy.connect(spec, session)
+        signal.signal(signal.SIGTERM, _stop)  # after ray.init, which sets a handler of its own
+        say("ray", "Ray is up" if session else f"joined Ray at {spec.address}")
+        deploy.deploy(spec)
+        say("deployed", f"{len(spec.serve['applications'])} application(s) given to Serve")
+        deploy.wait_running(spec, say)
+        _tokens(spec)
+        failed = False
+        deploy.watch(spec, say)
+        failed = True
+        return errors.EXIT_FAILED
+    except Stopped:
+        failed = False
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        deploy.take_down(own_ray=session is not None)
+        return 0
+    except errors.ServeAppError as error:
+        say("failed", str(error))
+        return error.exit_code
+    except TimeoutError as error:
+        say("failed", str(error))
+        return errors.EXIT_FAILED
+    finally:
+        if session is not None and failed:
+            say("logs", f"Ray's logs are kept in {session}/session_latest/logs")
+        elif session is not None:
+            shutil.rmtree(session, ignore_errors=True)
+
+
+def _tokens(spec: Spec) -> None:
+    """The first real token of every model of every application, then the line that says ready."""
+    end = time.monotonic() + spec.ready_timeout_s
+    found: dict[str, str] = {}
+    for application in spec.serve["applications"]:
+        prefix = application.get("route_prefix", "/")
+        if prefix is None or not application["import_path"].startswith(("serve_app:", "ray.serve.llm:")):
+            continue  # not an OpenAI endpoint: Serve's word that it runs is all there is
+        base = probe.url(spec.host, spec.port, prefix)
+        routes = probe.wait_for_tokens(base, max(1.0, end - time.monotonic()))
+        for model, route in routes.items():
+            say("first_token", f"{model} gave a token through {prefix.rstrip('/')}{route}", model=model)
+        found |= dict.fromkeys(routes, base)
+    endpoint = probe.url(spec.host, spec.port, "/")
+    say("ready", f"serving {', '.join(sorted(found)) or 'no model'} on {endpoint}", models=sorted(found), url=endpoint)
+
+
+def main() -> int:
+    """Reads the Spec and runs it."""
+    processes.die_with_parent(signal.SIGTERM)
+    spec = Spec(**json.load(sys.stdin))
+    sys.path.insert(0, str(Path.cwd()))  # as `serve run` does: import_path may name a module beside the YAML
+    return run(spec)
+
+
+if __name__ == "__main__":
+    code = main()
+    # Not sys.exit: Ray's and vLLM's threads may hold an ordinary exit up; the supervisor ends what is left.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
