@@ -1,4 +1,4 @@
-"""serve_app's wheel, made from the checkout by its own build backend and re-packed so that its bytes are the source's."""
+"""serve_app's wheel, made from the checkout by its build backend and re-packed: its bytes are the source's."""
 
 from __future__ import annotations
 
