@@ -1,0 +1,298 @@
+"""Fills the store: every artifact from the first source that has it, several at a time, each byte verified.
+
+Sources, in this order: the store itself, folders (`--from`), a registry copy, the mirrors that pip and apt are
+configured with (or `--mirror`), snapshot archives.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slipway.errors import MissingError
+from slipway.lock.model import Artifact, Lock
+from slipway.pins.model import Sources
+from slipway.progress import Part as Row
+from slipway.progress import Progress, Step, size_text
+from slipway.registry.copy import RegistryCopy
+from slipway.registry.reference import parse_reference
+from slipway.sources.address import redact
+from slipway.sources.choose import choose
+from slipway.sources.folder import Folder
+from slipway.sources.http import Http, HttpSettings
+from slipway.sources.mirrors import Mirrors
+from slipway.sources.origin import Offer, Origin, Place
+from slipway.sources.outcome import Absent, NotHad, WrongBytes
+from slipway.sources.retry import RetryPolicy
+from slipway.store import stamp
+from slipway.store.download import copy, download
+from slipway.store.parallel import each
+from slipway.store.part import Part, is_held
+from slipway.store.report import Finding, as_error
+from slipway.store.store import Store
+from slipway.store.trouble import ELSEWHERE, explained
+
+DOWNLOADS = 8
+"""Downloads at the same time: enough to hide the latency of many small files, few enough for a mirror's manners."""
+
+SPARE = 64 << 20
+"""Bytes that a fetch leaves free on the disk."""
+
+LEFTOVER_AGE = 7 * 86_400
+"""Seconds after which an unfinished download that nobody works on is removed."""
+
+
+@dataclass(frozen=True)
+class FetchOptions:
+    """Where to look, and how closely.
+
+    folders:       searched recursively, before anything else (`--from`)
+    registry_copy: reference of a repository to which the artifacts were pushed, "" for none
+    mirrors:       what `--mirror` and its variables say
+    defaults:      [sources] of versions.toml
+    rehash:        hash what is in the store already instead of trusting its stamp
+    """
+
+    folders: tuple[Path, ...] = ()
+    registry_copy: str = ""
+    mirrors: Mirrors = Mirrors()
+    defaults: Sources = Sources()
+    rehash: bool = False
+    downloads: int = DOWNLOADS
+    policy: RetryPolicy = RetryPolicy()
+
+
+@dataclass
+class FetchResult:
+    """What a fetch did. Sizes in bytes; `origins` counts fetched files by where they came from."""
+
+    wanted: int = 0
+    present: int = 0
+    fetched: int = 0
+    size: int = 0
+    seconds: float = 0.0
+    mended: list[str] = field(default_factory=list)
+    origins: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "wanted": self.wanted,
+            "present": self.present,
+            "fetched": self.fetched,
+            "bytes": self.size,
+            "seconds": round(self.seconds, 3),
+            "mended": sorted(self.mended),
+            "origins": dict(sorted(self.origins.items())),
+        }
+
+
+def fetch(
+    lock: Lock, store: Store, options: FetchOptions | None = None, progress: Progress | None = None
+) -> FetchResult:
+    """Bring all downloads of a lock into the store. Raises what `fetch_artifacts` raises."""
+    return fetch_artifacts(lock.downloads, store, options, progress)
+
+
+def fetch_artifacts(
+    artifacts: Iterable[Artifact],
+    store: Store,
+    options: FetchOptions | None = None,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> FetchResult:
+    """Bring artifacts into the store. Touches neither network nor configuration when all are there.
+
+    Raises ArtifactsWrong (exit 4), ArtifactsUnreachable (exit 3), MissingError (exit 3: disk full, store read-only,
+    no Debian archive known); KeyboardInterrupt when `cancel` is set.
+    """
+    run = _Fetch(store, options or FetchOptions(), progress or Progress(), cancel or threading.Event())
+    with store.in_use():
+        return run.all({artifact.sha256: artifact for artifact in artifacts}.values())
+
+
+def bytes_to_fetch(artifacts: Iterable[Artifact], store: Store) -> int:
+    """What a fetch would download, in bytes; unfinished downloads count as far as they have come."""
+    total = 0
+    for artifact in store.missing(artifacts):
+        try:
+            begun = (store.root / "part" / artifact.sha256).stat().st_size
+        except OSError:
+            begun = 0
+        total += max(0, artifact.size - begun)
+    return total
+
+
+class _Fetch:
+    """One run. Methods below `all` are called from several threads."""
+
+    def __init__(self, store: Store, options: FetchOptions, progress: Progress, cancel: threading.Event) -> None:
+        self._store = store
+        self._options = options
+        self._progress = progress
+        self._cancel = cancel
+        self._lock = threading.Lock()
+        self._origins: list[Origin] = []
+        self._result = FetchResult()
+        self._findings: list[Finding] = []
+
+    def all(self, artifacts: Iterable[Artifact]) -> FetchResult:
+        started = time.monotonic()
+        wanted = list(artifacts)
+        missing = self._verify(wanted)
+        self._result.wanted = len(wanted)
+        self._result.present = len(wanted) - len(missing)
+        if missing:
+            self._clean()
+            check_space(missing, self._store)
+            self._origins = self._find_origins(missing)
+            self._download(missing)
+        for artifact in wanted:
+            stamp.used(self._store.stamp(artifact.sha256))
+        self._result.seconds = time.monotonic() - started
+        if self._findings:
+            raise as_error(sorted(self._findings, key=lambda finding: finding.artifact.name))
+        return self._result
+
+    def _verify(self, wanted: Sequence[Artifact]) -> list[Artifact]:
+        """Those that are not in the store as they should be. What a stamp does not vouch for is hashed."""
+        doubtful = [a for a in wanted if self._options.rehash or not self._store.has(a)]
+        there = [artifact for artifact in doubtful if self._store.path(artifact.sha256).exists()]
+        if not there:
+            return doubtful
+        right: set[str] = set()
+
+        def verify(artifact: Artifact) -> None:
+            actual = self._store.verify(artifact.sha256)
+            row.advance(artifact.size)
+            if actual is None:
+                right.add(artifact.sha256)
+            elif actual:
+                self._result.mended.append(artifact.sha256)
+                self._progress.warn(
+                    f"the store's file of {artifact.label} is damaged and is fetched again: it hashes to {actual}, "
+                    f"the lock says {artifact.sha256}"
+                )
+
+        with self._progress.step("verify store", sum(artifact.size for artifact in there), "bytes") as row:
+            each(there, verify, self._options.downloads, self._cancel)
+        return [artifact for artifact in doubtful if artifact.sha256 not in right]
+
+    def _clean(self) -> None:
+        """Remove unfinished downloads that were left long ago and that nobody works on."""
+        for path in (self._store.root / "part").glob("*"):
+            try:
+                if time.time() - path.stat().st_mtime > LEFTOVER_AGE and not is_held(path):
+                    path.unlink(missing_ok=True)
+            except OSError:
+                continue
+
+    def _http(self, settings: HttpSettings) -> Http:
+        return Http(
+            settings,
+            self._options.policy,
+            cancel=self._cancel,
+            notify=self._progress.warn,
+            connections=self._options.downloads,
+        )
+
+    def _find_origins(self, missing: Sequence[Artifact]) -> list[Origin]:
+        origins: list[Origin] = [Folder(folder) for folder in self._options.folders]
+        if self._options.registry_copy:
+            origins.append(RegistryCopy(parse_reference(self._options.registry_copy), self._http(HttpSettings())))
+        return [*origins, *choose(missing, self._options.mirrors, self._options.defaults, self._http)]
+
+    def _download(self, missing: Sequence[Artifact]) -> None:
+        """Largest first: one big file begun last would be waited for alone."""
+        ordered = sorted(missing, key=lambda artifact: (-artifact.size, artifact.name))
+        with self._progress.step("fetch", sum(artifact.size for artifact in ordered), "bytes") as step:
+            each(ordered, lambda artifact: self._one(artifact, step), self._options.downloads, self._cancel)
+            step.note(f"{self._result.fetched} files, {size_text(self._result.size)}")
+
+    def _one(self, artifact: Artifact, step: Step) -> None:
+        with (
+            step.part(artifact.name, artifact.size) as row,
+            self._store.part(artifact.sha256, artifact.size, self._cancel) as part,
+        ):
+            if part is None:  # another process has brought it meanwhile
+                row.advance(artifact.size)
+                with self._lock:
+                    self._result.present += 1
+                return
+            row.advance(part.position)
+            attempts: list[NotHad] = []
+            for origin in self._origins:
+                if self._try(origin, artifact, part, row, attempts):
+                    self._store.publish(part)
+                    with self._lock:
+                        self._result.fetched += 1
+                        self._result.size += artifact.size
+                        self._result.origins[origin.name] += 1
+                    self._warn(artifact, attempts)
+                    return
+        finding = Finding(artifact, tuple(attempts), tuple(self._offers(artifact)))
+        with self._lock:
+            self._findings.append(finding)
+
+    def _try(self, origin: Origin, artifact: Artifact, part: Part, row: Row, attempts: list[NotHad]) -> bool:
+        """Whether one source had it. What its addresses said instead is added to `attempts`."""
+        places = origin.places(artifact)
+        while True:
+            try:
+                place = next(places, None)
+            except NotHad as error:
+                attempts.append(error)
+                return False
+            if place is None:
+                return False
+            try:
+                with explained(self._store.root):
+                    self._get(place, artifact, part, row)
+            except NotHad as error:
+                if not (place.guess and isinstance(error, Absent | WrongBytes)):
+                    attempts.append(error)
+                continue
+            return True
+
+    def _get(self, place: Place, artifact: Artifact, part: Part, row: Row) -> None:
+        if place.sha256 and place.sha256 != artifact.sha256:
+            raise WrongBytes(redact(place.address), "its index announces other bytes", place.sha256)
+        if place.path is not None:
+            copy(place.path, part, row.advance, self._cancel)
+        elif place.http is not None:
+            download(place.http, place.address, part, row.advance, place.headers)
+
+    def _warn(self, artifact: Artifact, attempts: Sequence[NotHad]) -> None:
+        for attempt in attempts:
+            if isinstance(attempt, WrongBytes):
+                self._progress.warn(
+                    f"{artifact.label}: {attempt.address} has another file under this name"
+                    f" ({attempt.reason}{f', sha256 {attempt.sha256}' if attempt.sha256 else ''}; locked is "
+                    f"{artifact.sha256}); the right one came from elsewhere"
+                )
+
+    def _offers(self, artifact: Artifact) -> list[Offer]:
+        offers: list[Offer] = []
+        for origin in self._origins:
+            try:
+                offers += origin.offered(artifact)
+            except NotHad:
+                continue
+        return offers
+
+
+def check_space(missing: Sequence[Artifact], store: Store) -> None:
+    """Raise MissingError, with the bytes needed, when the disk can't hold what will be downloaded."""
+    needed = bytes_to_fetch(missing, store)
+    folder = next(parent for parent in (store.root, *store.root.parents) if parent.exists())
+    free = shutil.disk_usage(folder).free
+    if free < needed + SPARE:
+        raise MissingError(
+            f"{needed} bytes ({size_text(needed)}) have to be downloaded, {free} bytes ({size_text(free)}) are free",
+            where=folder,
+            remedy=f"free space (`python3 build.py store prune` removes what no lock names), or {ELSEWHERE}",
+        )
