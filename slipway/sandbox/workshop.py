@@ -1,0 +1,25 @@
+"""What a maker of layers works with; slipway.build.Context is one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from slipway.layers.cache import LayerCache
+from slipway.progress import Progress
+from slipway.store.store import Store
+
+
+class Workshop(Protocol):
+    """store: artifacts; cache: finished layers; sandbox: "strong", or "weak" where the user said so."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def cache(self) -> LayerCache: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def sandbox(self) -> str: ...
+    @property
+    def cancelled(self) -> threading.Event: ...
