@@ -62,7 +62,15 @@ def find_login(host: str, environ: Mapping[str, str] | None = None) -> Login | N
 
 def _keys(host: str) -> list[str]:
     own = [HUB_KEY] if host in ("docker.io", "index.docker.io", "registry-1.docker.io") else []
-    return [*own, host, f"https://{host}", f"https://{host}/", f"https://{host}/v1/", f"https://{host}/v2/", f"http://{host}"]
+    return [
+        *own,
+        host,
+        f"https://{host}",
+        f"https://{host}/",
+        f"https://{host}/v1/",
+        f"https://{host}/v2/",
+        f"http://{host}",
+    ]
 
 
 def _from_config(document: Mapping[str, Any], host: str) -> Login | None:

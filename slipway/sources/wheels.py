@@ -135,8 +135,10 @@ def _on_page(artifact: Artifact, links: Iterable[Link], http: Http, page: str) -
         raise Absent(redact(page), f"no {artifact.file} on this page")
     for link in sorted(found, key=lambda link: (link.sha256 != artifact.sha256, bool(link.sha256))):
         path = local_path(link.url)
-        yield Place(redact(link.url), path=path, sha256=link.sha256) if path else Place(
-            link.url, http=http, sha256=link.sha256
+        yield (
+            Place(redact(link.url), path=path, sha256=link.sha256)
+            if path
+            else Place(link.url, http=http, sha256=link.sha256)
         )
 
 
