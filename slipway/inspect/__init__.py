@@ -1,0 +1,1 @@
+"""Reading built images back: OCI layouts, layer tars, ELF files, and the tree that the layers make together."""
