@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -58,7 +58,8 @@ class BlobWriter:
     One zstd frame, written by one thread: libzstd's multi-threaded output differs from its single-threaded one,
     and layers are made in parallel anyway.
 
-    notes: whoever writes the layer may leave small JSON-ready facts here; the layer cache keeps them.
+    notes:  whoever writes the layer may leave small JSON-ready facts here; the layer cache keeps them
+    report: told how many more bytes of tar are done, now and then
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,6 +71,7 @@ class BlobWriter:
         self._pending_size = 0
         self.blob: Blob | None = None
         self.notes: dict[str, Any] = {}
+        self.report: Callable[[int], object] | None = None
 
     def __enter__(self) -> BlobWriter:
         parameters = zstandard.ZstdCompressionParameters.from_level(
@@ -94,6 +96,8 @@ class BlobWriter:
         self._tar.update(data)
         self._tar_size += len(data)
         self._compressor.write(data)
+        if self.report is not None:
+            self.report(len(data))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
