@@ -34,10 +34,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 @contextlib.contextmanager
-def own(data: Path, *, containerd_store: bool = True) -> Iterator[Engine]:
+def own(data: Path, *, containerd_store: bool = True, network: bool = True) -> Iterator[Engine]:
     """Start dockerd with its data in a new folder below `data`; stop it and remove the folder at the end.
 
-    Raises MissingError, with the end of the engine's log, when it does not come up. Needs root.
+    Without `network` it makes no bridge, so that it can run beside another engine. Needs root. Raises MissingError,
+    with the end of the engine's log, when it does not come up.
     """
     had_bridge = bridge.exists()
     data.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,7 @@ def own(data: Path, *, containerd_store: bool = True) -> Iterator[Engine]:
     runtime = Path(tempfile.mkdtemp(prefix="slipway-", dir=RUNTIME))
     daemon: subprocess.Popen[bytes] | None = None
     try:
-        daemon = _start(images, runtime, containerd_store)
+        daemon = _start(images, runtime, containerd_store, network)
         yield _wait_until_up(daemon, runtime)
     finally:
         if daemon is not None:
@@ -69,7 +70,7 @@ def address(runtime: Path) -> str:
     return f"unix://{runtime / 'docker.sock'}"
 
 
-def _start(images: Path, runtime: Path, containerd_store: bool) -> subprocess.Popen[bytes]:
+def _start(images: Path, runtime: Path, containerd_store: bool, network: bool) -> subprocess.Popen[bytes]:
     settings = {"features": {"containerd-snapshotter": containerd_store}}
     (runtime / "daemon.json").write_text(json.dumps(settings))
     parent = os.getpid()
@@ -82,7 +83,7 @@ def _start(images: Path, runtime: Path, containerd_store: bool) -> subprocess.Po
 
     with (runtime / "dockerd.log").open("wb") as log:
         return subprocess.Popen(
-            command(images, runtime),
+            [*command(images, runtime), *([] if network else ["--bridge=none"])],
             env=process.environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,

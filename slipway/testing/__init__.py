@@ -1,0 +1,1 @@
+"""What `build.py test` does before pytest runs: an image to test, in an engine."""

@@ -1,0 +1,207 @@
+"""`build.py test`: what it runs, which exit code comes of it, and when a lost .deb is no failure."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from slipway.cli import common
+from slipway.cli import test as verb
+from slipway.engine import session
+from slipway.engine.model import Engine
+from slipway.errors import MissingError, UsageError
+from slipway.lock.model import Artifact, Deb, Source, Wheel
+from slipway.sources.origin import Offer
+from slipway.sources.outcome import Absent, Unreachable, WrongBytes
+from slipway.store.report import ArtifactsWrong, Finding
+from slipway.testing import image
+
+ENGINE = Engine("28.5.2", "containerd", "unix:///run/x.sock")
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    for name in ("unit", "container"):
+        (tmp_path / "tests" / name).mkdir(parents=True)
+    return tmp_path / "tests"
+
+
+def test_by_default_unit_and_container_tests_run_together(tests: Path) -> None:
+    choice = verb.choose([], tests)
+    assert choice.paths == (str(tests / "unit"), str(tests / "container"))
+    assert choice.needs_image
+
+
+def test_unit_tests_need_no_image(tests: Path) -> None:
+    assert verb.choose(["unit"], tests) == verb.Choice((str(tests / "unit"),), False, ())
+
+
+def test_all_means_what_is_there(tests: Path) -> None:
+    assert verb.choose(["all"], tests).paths == (str(tests / "unit"), str(tests / "container"))
+    (tests / "gpu").mkdir()
+    assert verb.choose(["all"], tests).paths[-1] == str(tests / "gpu")
+
+
+def test_a_suite_that_is_not_there_is_wrong_usage(tests: Path) -> None:
+    with pytest.raises(UsageError, match="no gpu tests"):
+        verb.choose(["gpu"], tests)
+
+
+def test_pytest_gets_its_options(tests: Path) -> None:
+    choice = verb.choose(["unit", "-k", "load", "container"], tests)
+    assert choice.options == ("-k", "load", "container")
+    assert choice.paths == (str(tests / "unit"),)
+
+
+def test_a_path_can_be_named(tests: Path) -> None:
+    (tests / "container" / "test_a.py").touch()
+    choice = verb.choose([f"{tests}/container/test_a.py::test_x"], tests)
+    assert choice.paths == (f"{tests}/container/test_a.py::test_x",)
+    assert choice.needs_image
+    assert verb.choose([str(tests)], tests).needs_image
+    with pytest.raises(UsageError, match="neither a suite nor a path"):
+        verb.choose(["contianer"], tests)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(0, 0), (1, 1), (2, 130), (3, 1), (4, 2), (5, 2), (-9, 1)])
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, theirs: int, ours: int) -> None:
+    code = f"import os; os._exit({theirs})" if theirs >= 0 else "import os; os.kill(os.getpid(), 9)"
+    assert verb._pytest([sys.executable, "-c", code], {}) == ours
+
+
+def test_no_tests_found_is_no_pass(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").touch()
+    choice = verb.Choice((str(tmp_path),), False, ())
+    assert verb._pytest(verb.pytest_command(choice, None), {}) == 2
+
+
+def test_a_junit_report_is_written(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
+    choice = verb.Choice((str(tmp_path),), False, ("-q",))
+    assert verb._pytest(verb.pytest_command(choice, tmp_path / "report.xml"), {}) == 0
+    assert 'tests="1"' in (tmp_path / "report.xml").read_text()
+
+
+def test_an_interrupt_lets_pytest_clean_up(tmp_path: Path) -> None:
+    script = textwrap.dedent("""
+        import sys, time
+        try:
+            open(sys.argv[1], "w").close()
+            time.sleep(60)
+        except KeyboardInterrupt:
+            open(sys.argv[2], "w").close()
+    """)
+    up, cleaned = tmp_path / "up", tmp_path / "cleaned"
+    driver = (
+        f"import sys; sys.path.insert(0, {str(common.ROOT)!r})\nfrom slipway.cli.test import _pytest\n"
+        f"_pytest([sys.executable, '-c', {script!r}, {str(up)!r}, {str(cleaned)!r}], {{}})"
+    )
+    with subprocess.Popen([sys.executable, "-c", driver], stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 30
+        while not up.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    assert process.returncode != 0
+    assert cleaned.exists()
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    verb.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_an_engine_that_cant_be_had_is_exit_3_before_any_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_data: Path) -> contextlib.AbstractContextManager[Engine]:
+        raise MissingError("no engine")
+
+    monkeypatch.setattr(session, "available", none)
+    monkeypatch.setattr(verb, "_pytest", lambda *_: pytest.fail("tests ran"))
+    with pytest.raises(MissingError):
+        verb.run(arguments("container"))
+
+
+def test_a_named_image_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def available(_data: Path) -> Iterator[Engine]:
+        yield ENGINE
+
+    seen: list[dict[str, str]] = []
+    monkeypatch.setattr(session, "available", available)
+    monkeypatch.setattr(verb, "build_and_load", lambda *_: pytest.fail("an image was built"))
+    monkeypatch.setattr(verb, "_pytest", lambda _command, more: seen.append(dict(more)) or 0)
+    monkeypatch.setattr(verb, "_remove_containers", lambda *_: None)
+    assert verb.run(arguments("container", "--image", "slipway:x")) == 0
+    [given] = seen
+    assert given["DOCKER_HOST"] == ENGINE.address
+    assert (given[verb.IMAGE], given[verb.RUN]) == ("slipway:x", str(os.getpid()))
+    assert "rules" in given[verb.FIREWALL]
+
+
+def test_selection_and_folders_are_passed_on(tmp_path: Path) -> None:
+    made = verb.request(arguments("--variant", "cpu", "--store", "/s", "--cache", "/c", "--output", str(tmp_path)))
+    assert made == image.Request(("--variant=cpu",), ("--store=/s", "--cache=/c"), tmp_path)
+    assert verb.request(arguments()).output == common.ROOT / "out"
+
+
+DEB = Deb("libc6", "2.36-9", "libc6_2.36-9_amd64.deb", 1, "0" * 64, "bookworm", "main", "pool/main/g/x.deb")
+WHEEL = Wheel("torch", "2", "torch-2-py3-none-any.whl", 1, "1" * 64)
+
+
+def gone(artifact: Artifact) -> Finding:
+    return Finding(artifact, (Absent("http://mirror.example/x", "404"),), (Offer("2.36-10", "http://mirror.example"),))
+
+
+@pytest.mark.parametrize(
+    ("findings", "moved"),
+    [
+        ([gone(DEB)], True),
+        ([gone(Source("libfabric", "2.1.0", "x.tar.xz", 1, "2" * 64))], True),
+        ([gone(DEB), gone(WHEEL)], False),
+        ([Finding(DEB, (WrongBytes("http://mirror.example/x", "other bytes", "3" * 64),))], False),
+        ([gone(DEB), Finding(DEB, (Unreachable("http://mirror.example/x", "down"),))], False),
+    ],
+)
+def test_a_mirror_that_moved_on_is_told_from_breakage(findings: list[Finding], moved: bool) -> None:
+    assert image.mirror_moved_on(ArtifactsWrong(findings)) is moved
+
+
+def test_a_moved_mirror_is_tested_with_a_fresh_lock_and_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[list[str]] = []
+
+    def fake_call(module: SimpleNamespace, words: list[str]) -> None:
+        calls.append([module.__name__.rpartition(".")[2], *words])
+        if len(calls) == 1:
+            raise ArtifactsWrong([gone(DEB)])
+
+    monkeypatch.setattr(image, "call", fake_call)
+    image.build(image.Request(("--variant=cpu",), (), tmp_path / "out"), tmp_path / "locks")
+    assert calls == [
+        ["build", "--variant=cpu", f"--output={tmp_path}/out"],
+        ["lock", "--variant=cpu", "--upgrade=debian", f"--output={tmp_path}/locks"],
+        ["build", "--variant=cpu", f"--output={tmp_path}/out", f"--locks={tmp_path}/locks"],
+    ]
+    assert "mirror moved on" in capsys.readouterr().err
+
+
+def test_breakage_stays_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fake_call(_module: SimpleNamespace, _words: list[str]) -> None:
+        raise ArtifactsWrong([gone(WHEEL)])
+
+    monkeypatch.setattr(image, "call", fake_call)
+    with pytest.raises(ArtifactsWrong):
+        image.build(image.Request((), (), tmp_path), tmp_path)
