@@ -25,9 +25,9 @@ from slipway.lock.resolve import ALL, DEBIAN, resolve, try_wheels
 from slipway.pins import Pins, Selection, load
 from slipway.pins.reader import nearest
 from slipway.progress import Progress, open_progress
+from slipway.sources.mirrors import KINDS, Mirrors, parse_mirrors
 
 HELP = "resolve versions.toml into locks/, or check that they belong together"
-KINDS = ("wheels", "pytorch", "debian", "debian-security")
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="DIR", help="write the locks into DIR instead of locks/")
     parser.add_argument(
         "--mirror",
+        dest="mirrors",
         action="append",
         default=[],
         metavar="KIND=URL",
-        help=f"where artifacts of a kind come from: {', '.join(KINDS)}",
+        help=f"use this instead of what pip and apt are configured with; kinds: {', '.join(KINDS)}",
     )
     common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     pins = load(common.ROOT / "versions.toml")
-    mirrors = read_mirrors(args.mirror)
+    mirrors = parse_mirrors(args.mirrors, os.environ)
     if args.check and (args.upgrade or args.output):
         raise UsageError("--check writes nothing: --upgrade and --output don't go with it")
     wanted = tuple(selections(pins, args.release, args.variant, args.arch))
@@ -114,28 +115,15 @@ def selections(pins: Pins, release: str | None, variant: str | None, arch: str |
                 yield pins.select(release, variant, arch)
 
 
-def read_mirrors(words: Sequence[str]) -> dict[str, str]:
-    """--mirror's KIND=URL words; the last one of a kind counts."""
-    found = {}
-    for word in words:
-        kind, equals, url = word.partition("=")
-        if not equals or not url:
-            raise UsageError(f"--mirror takes KIND=URL, not {word!r}", remedy=f"kinds: {', '.join(KINDS)}")
-        if kind not in (*KINDS, "snapshot"):
-            remedy = nearest(kind, list(KINDS)) or f"kinds: {', '.join(KINDS)}"
-            raise UsageError(f"--mirror knows no kind {kind!r}", remedy=remedy)
-        found[kind] = url
-    return found
-
-
-def _check(selection: Selection, mirrors: dict[str, str], progress: Progress) -> Done:
+def _check(selection: Selection, mirrors: Mirrors, progress: Progress) -> Done:
     path = locks.path(selection.release, selection.variant, selection.arch)
     try:
         return Done(selection, path, check(selection, path))
     except InvalidInput as stale:
         # Stale pins may be impossible too, and that is the better answer; only the indexes know.
-        with progress.step(f"{selection.label}: do the changed pins go together?"):
+        with progress.step(f"{selection.label}: do the changed pins go together?") as step:
             impossible = try_wheels(selection, mirrors)
+            step.note("no" if impossible else "nothing speaks against it")
         if impossible is None:
             raise
         problems = (*stale.problems, *getattr(impossible, "problems", ()))
@@ -145,14 +133,15 @@ def _check(selection: Selection, mirrors: dict[str, str], progress: Progress) ->
 
 
 def _lock(
-    selection: Selection, upgrade: Sequence[str], folder: Path, mirrors: dict[str, str], progress: Progress
+    selection: Selection, upgrade: Sequence[str], folder: Path, mirrors: Mirrors, progress: Progress
 ) -> Done:
     committed = locks.path(selection.release, selection.variant, selection.arch)
     old = file.read(committed) if committed.exists() and ALL not in upgrade else None
     _known(selection, old, upgrade)
-    with progress.step(f"{selection.label}: resolve"):
+    with progress.step(f"{selection.label}: resolve") as step:
         new = resolve(selection, old, upgrade, mirrors)
-    found = changes(old, new)
+        found = changes(old, new)
+        step.note(f"{len(found)} changes")
     refuse_other_bytes([change for change in found if not _wanted(change, upgrade)])
     path = locks.path(selection.release, selection.variant, selection.arch, folder)
     _write(path, file.dump(new))

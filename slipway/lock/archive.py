@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from slipway.errors import MissingError
 from slipway.sources import apt
+from slipway.sources.address import local_path
+from slipway.sources.mirrors import Mirrors
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,25 @@ def beside(main: str) -> str:
 
 
 def candidates(
-    suite: str, pinned: str, mirrors: Mapping[str, str], configured: Sequence[apt.Archive] | None = None
+    suite: str, pinned: str, mirrors: Mirrors, configured: Sequence[apt.Archive] | None = None
 ) -> tuple[Archives, ...]:
     """The archives to try, in order; the Debian keys decide whether one is what it seems to be.
 
     suite:      only for the template of python-apt-common
     pinned:     sources.debian of the pins: "apt", or an archive's root
-    mirrors:    source kind ("debian", "debian-security") → root, from the command line
+    mirrors:    those of the command line come before all
     configured: apt's own archives, for tests
 
     Raises MissingError where none is known.
     """
-    given = mirrors.get("debian") or ("" if pinned == "apt" else pinned)
+    given = mirrors.debian or (() if pinned == "apt" else (pinned,))
     if given:
-        main = given.rstrip("/")
-        return (Archives(main, (mirrors.get("debian-security") or beside(main)).rstrip("/")),)
+        named = [_root(address) for address in mirrors.debian_security]
+        return tuple(
+            Archives(root, security)
+            for root in map(_root, given)
+            for security in named or dict.fromkeys((beside(root), root))
+        )
     found = tuple(dict.fromkeys(_of_apt(suite, apt.configured() if configured is None else configured)))
     if not found:
         raise MissingError(
@@ -71,6 +77,12 @@ def _of_apt(suite: str, configured: Sequence[apt.Archive]) -> Iterator[Archives]
     main = [archive.root for archive in debian if not all(_is_security(name) for name in archive.suites)]
     for root, security in product(main, [*secure, None]):
         yield Archives(root, security or beside(root))
+
+
+def _root(address: str) -> str:
+    """An address for sources.list(5): folders of this machine are named by a path on the command line."""
+    path = local_path(address)
+    return address.rstrip("/") if path is None else f"file:{path}"
 
 
 def _is_security(suite: str) -> bool:

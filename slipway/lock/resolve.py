@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from slipway.errors import SlipwayError, UsageError
@@ -12,20 +12,21 @@ from slipway.lock.model import Lock
 from slipway.lock.wheels import resolve_wheels
 from slipway.pins.model import Selection
 from slipway.sources import pip
+from slipway.sources.mirrors import Mirrors
 
 DEBIAN, ALL = "debian", "all"
 """What --upgrade takes beside names of distributions."""
 
 
 def resolve(
-    selection: Selection, old: Lock | None = None, upgrade: Sequence[str] = (), mirrors: Mapping[str, str] | None = None
+    selection: Selection, old: Lock | None = None, upgrade: Sequence[str] = (), mirrors: Mirrors | None = None
 ) -> Lock:
     """A lock for a selection. Errors as of `resolve_wheels` and `resolve_debs`.
 
     old:     the lock before: its versions stay where the pins allow it and an archive still has them
     upgrade: names of distributions, "debian" (all .debs) or "all": these are not held to the old lock
     """
-    mirrors = mirrors or {}
+    mirrors = mirrors or Mirrors()
     fresh = set(upgrade)
     wheels = tuple(w for w in old.wheels if w.name not in fresh and not w.made) if old and ALL not in fresh else ()
     debs = old.debs if old and not fresh & {ALL, DEBIAN} else ()
@@ -45,10 +46,10 @@ def resolve(
     )
 
 
-def try_wheels(selection: Selection, mirrors: Mapping[str, str] | None = None) -> UsageError | None:
+def try_wheels(selection: Selection, mirrors: Mirrors | None = None) -> UsageError | None:
     """Why the wheels of a selection can't go together; None when they can, and when no index answers."""
     try:
-        resolve_wheels(selection, pip.ask(), mirrors or {})
+        resolve_wheels(selection, pip.ask(), mirrors or Mirrors())
     except UsageError as impossible:
         return impossible
     except SlipwayError:

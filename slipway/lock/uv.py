@@ -8,34 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from slipway.errors import MissingError
 from slipway.host import process
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where uv looks in one run. Of two that have the same version, the one named first gives the files.
-
-    index: the main index's address, "" for the public default
-    """
-
-    index: str = ""
-    more: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    no_index: bool = False
-
-    def arguments(self) -> list[str]:
-        found = ["--no-index"] if self.no_index else []
-        found += ["--default-index", self.index] if self.index and not self.no_index else []
-        for address in () if self.no_index else self.more:
-            found += ["--index", address]
-        for place in self.find_links:
-            found += ["--find-links", place]
-        # As pip does it: the newest version wins wherever it lies, not the first index that knows the name.
-        return [*found, "--index-strategy", "unsafe-best-match"]
+from slipway.lock.places import Places
 
 
 class NoSolution(Exception):
@@ -79,10 +56,14 @@ def compile_pylock(
     platform: str,
     places: Places,
     cert: str = "",
+    insecure: Sequence[str] = (),
 ) -> str:
     """Resolves and gives the text of a pylock.toml (PEP 751), whose addresses are the machine's.
 
-    preferences is the text of a pylock.toml whose versions are kept where they can be, "" for none.
+    preferences: text of a pylock.toml whose versions are kept where they can be, "" for none
+    cert:        file of the certificate authorities to trust, "" for uv's own
+    insecure:    hosts whose certificates needn't be valid (pip's trusted-host)
+
     Raises NoSolution or Unreachable.
     """
     (folder / "in.txt").write_text("".join(f"{line}\n" for line in requirements))
@@ -94,6 +75,8 @@ def compile_pylock(
     command = [str(uv_path()), "pip", "compile", "--quiet", "--no-config", "--no-build", "--no-header", "--no-annotate"]
     command += ["--python-version", python, "--python-platform", platform, "--excludes", "exclude.txt"]
     command += [*places.arguments(), "--format", "pylock.toml", "--output-file", "pylock.toml", "in.txt"]
+    for host in insecure:
+        command += ["--allow-insecure-host", host]
     done = process.run(
         command, cwd=folder, pass_names=("UV_CACHE_DIR",), env={"SSL_CERT_FILE": cert} if cert else None, check=False
     )

@@ -14,13 +14,15 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name
 
-from slipway.errors import MissingError, SlipwayError, UsageError
+from slipway.errors import MissingError, UsageError
 from slipway.lock.alias import alias_file, alias_wheel, locked_alias
-from slipway.lock.impossible import impossible
+from slipway.lock.impossible import explain, requirements_of
 from slipway.lock.model import Wheel
+from slipway.lock.places import Places, places_to_ask
 from slipway.lock.tags import best, image_tags, uv_platform
-from slipway.lock.uv import NoSolution, Places, Unreachable, compile_pylock
+from slipway.lock.uv import NoSolution, Unreachable, compile_pylock
 from slipway.pins.model import Selection
+from slipway.sources.mirrors import Mirrors
 from slipway.sources.pip import PipConfig
 
 _HEAD_TIMEOUT = 60  # seconds
@@ -37,35 +39,34 @@ class Found:
 
 
 def resolve_wheels(
-    selection: Selection, pip: PipConfig, mirrors: Mapping[str, str], keep: Sequence[Wheel] = ()
+    selection: Selection, pip: PipConfig, mirrors: Mirrors, keep: Sequence[Wheel] = ()
 ) -> tuple[Wheel, ...]:
     """The wheels of an image, by name. `keep` are wheels whose versions stay where the pins allow it.
 
-    mirrors: source kind ("wheels", "pytorch") → address that replaces what pip and the pins say.
     Raises UsageError when the pins can't go together, MissingError when no index answers.
     """
     with tempfile.TemporaryDirectory(prefix="slipway-lock-") as name:
         folder = Path(name)
-        aliases = folder / "aliases"
-        aliases.mkdir()
+        (folder / "aliases").mkdir()
         for alias in selection.aliases:
-            (aliases / alias_file(alias)).write_bytes(alias_wheel(alias))
-        text = _first_that_answers(folder, selection, pip, mirrors, aliases, _preferences(keep))
+            (folder / "aliases" / alias_file(alias)).write_bytes(alias_wheel(alias))
+
+        def ask(requirements: Sequence[str]) -> str:
+            return _ask(folder, requirements, selection, pip, mirrors, _preferences(keep))
+
+        try:
+            text = ask(requirements_of(selection))
+        except NoSolution as failure:
+            raise explain(selection, failure, lambda names: _versions(ask(names))) from failure
     made = {alias.name: locked_alias(alias) for alias in selection.aliases}
     found = (made.get(name) or _wheel(name, version, of, selection, pip) for name, version, of in read_pylock(text))
     return tuple(sorted(found, key=lambda wheel: wheel.name))
 
 
-def _first_that_answers(
-    folder: Path, selection: Selection, pip: PipConfig, mirrors: Mapping[str, str], aliases: Path, preferences: str
+def _ask(
+    folder: Path, requirements: Sequence[str], selection: Selection, pip: PipConfig, mirrors: Mirrors, preferences: str
 ) -> str:
-    """Asks place after place until one has all. The main index comes alone first, so that locks agree between machines.
-
-    pip's extra indexes are often part copies: where the main one can answer alone, they would only decide which
-    of several equal files is seen.
-    """
-    requirements = [str(requirement) for requirement in selection.wheels]
-    requirements += [f"{alias.name}=={alias.version}" for alias in selection.aliases]
+    """Asks place after place until one has all. Raises NoSolution, or MissingError when none answers."""
     failures: list[NoSolution | Unreachable] = []
     for places in places_to_ask(selection, pip, mirrors):
         try:
@@ -76,46 +77,37 @@ def _first_that_answers(
                 preferences,
                 python=selection.python,
                 platform=uv_platform(selection.glibc, selection.arch),
-                places=Places(places.index, places.more, (*places.find_links, str(aliases)), places.no_index),
+                places=Places(places.indexes, (*places.find_links, str(folder / "aliases"))),
                 cert=pip.cert,
+                insecure=sorted(pip.trusted_hosts),
             )
         except (NoSolution, Unreachable) as failure:
             failures.append(failure)
             if isinstance(failure, NoSolution) and not failure.missing:
                 break
-    said = [failure for failure in failures if isinstance(failure, NoSolution)]
-    if said:
-        raise impossible(selection, said[-1].text)
+    for told in reversed(failures):
+        if isinstance(told, NoSolution):
+            raise told
     raise MissingError(
         "no package index answers",
         where=f"pins of {selection.label}",
-        why=failures[-1].text.splitlines()[0] if failures else None,
+        why=failures[-1].text.splitlines()[0],
         remedy="see that pip can download packages here, or name an index with --mirror wheels=URL",
     )
 
 
-def places_to_ask(selection: Selection, pip: PipConfig, mirrors: Mapping[str, str]) -> Iterator[Places]:
-    """The places to look in, one set after the other: each is asked when the one before lacks something."""
-    pinned = selection.sources.wheels
-    index = mirrors.get("wheels") or (pip.index if pinned == "pip" else pinned)
-    extra = () if mirrors.get("wheels") else pip.extra_indexes
-    no_index = not index
-    wants_pytorch = "pytorch" in selection.wheel_sources
-    # Folders of wheels hold what no index has, such as PyTorch's CPU builds. Where those aren't wanted a folder would
-    # only add versions (2.13.0+cpu satisfies a pin on 2.13.0), so it is asked where it is all there is.
-    links = pip.find_links if wants_pytorch or no_index else ()
-    pytorch = mirrors.get("pytorch") or (selection.sources.pytorch if wants_pytorch else "")
-    own = (pytorch,) if pytorch and (mirrors.get("pytorch") or not links) else ()
-    yield Places(index, own, links, no_index)
-    if extra and not no_index:
-        yield Places(index, (*own, *extra), links)
-    if wants_pytorch and pytorch and not own and not no_index:
-        yield Places(index, (pytorch, *extra), links)
+def _versions(pylock: str) -> dict[str, str]:
+    return {canonicalize_name(package["name"]): package.get("version", "") for package in _packages(pylock)}
+
+
+def _packages(pylock: str) -> list[dict[str, Any]]:
+    packages: list[dict[str, Any]] = tomllib.loads(pylock).get("packages", [])
+    return packages
 
 
 def read_pylock(text: str) -> Iterator[tuple[str, str, list[Found]]]:
     """Name, version and wheels of every package of a pylock.toml (PEP 751). What isn't a wheel raises UsageError."""
-    for package in tomllib.loads(text).get("packages", []):
+    for package in _packages(text):
         name = canonicalize_name(package["name"])
         wheels = [_found(entry) for entry in package.get("wheels", [])]
         if not wheels or "version" not in package:
@@ -170,4 +162,4 @@ def _size(found: Found, pip: PipConfig) -> int:
         with urllib.request.urlopen(request, timeout=_HEAD_TIMEOUT, context=context) as answer:  # noqa: S310
             return int(answer.headers["Content-Length"])
     except (OSError, TypeError, ValueError) as error:
-        raise SlipwayError(f"can't find out the size of {found.file}: {error}") from error
+        raise MissingError(f"can't find out the size of {found.file}: {error}") from error
