@@ -17,8 +17,9 @@ from urllib3.exceptions import HTTPError as TransportError
 
 from slipway.registry.login import Login
 from slipway.sources.address import redact
-from slipway.sources.http import Http, Response
+from slipway.sources.http import Http
 from slipway.sources.outcome import Refused, Unreachable
+from slipway.sources.tries import Response
 
 EARLY = 20.0
 """Seconds before its end at which a token is renewed."""

@@ -7,20 +7,19 @@ push into exit 5).
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlencode, urljoin
 
 from urllib3.exceptions import HTTPError as TransportError
 
 from slipway.registry.auth import Access
 from slipway.registry.login import find_login
 from slipway.registry.reference import Reference
+from slipway.registry.upload import Moved, Upload, Uploader
 from slipway.sources.address import origin, redact
-from slipway.sources.http import READ_SIZE, Http, Response, Tries
-from slipway.sources.outcome import Absent, Cancelled, Unreachable, WrongBytes
+from slipway.sources.http import Http
+from slipway.sources.outcome import Absent, Unreachable, WrongBytes
+from slipway.sources.tries import Response, Tries
 
 MANIFEST_TYPES = (
     "application/vnd.oci.image.manifest.v1+json",
@@ -31,32 +30,7 @@ MANIFEST_TYPES = (
 MANIFEST_LIMIT = 4 << 20
 """Bytes of the longest manifest that a registry has to take (distribution specification)."""
 
-Moved = Callable[[int], None]
 MakeBody = Callable[[], bytes | Iterator[bytes]]
-
-
-@dataclass(frozen=True)
-class Upload:
-    """Bytes to push: `content` of a file or bytes at hand. digest is `sha256:…`, size in bytes."""
-
-    digest: str
-    size: int
-    content: Path | bytes
-
-    @classmethod
-    def of(cls, data: bytes) -> Upload:
-        """Bytes at hand."""
-        return cls(f"sha256:{hashlib.sha256(data).hexdigest()}", len(data), data)
-
-    def chunks(self, start: int) -> Iterator[bytes]:
-        """The bytes from `start` on."""
-        if isinstance(self.content, bytes):
-            yield self.content[start:]
-            return
-        with self.content.open("rb", buffering=0) as file:
-            file.seek(start)
-            while chunk := file.read(READ_SIZE):
-                yield chunk
 
 
 @dataclass(frozen=True)
@@ -74,14 +48,12 @@ class Repository:
     def __init__(self, reference: Reference, http: Http, environ: Mapping[str, str] | None = None) -> None:
         self.reference = reference
         self.http = http
-        self._access = Access(http, lambda: find_login(reference.host, environ))
+        self.access = Access(http, lambda: find_login(reference.host, environ))
         self._greeted = False
-
-    # Pull
 
     def blob_address(self, digest: str) -> str:
         """Where a blob lies."""
-        return f"{self._root}/blobs/{digest}"
+        return f"{self.root}/blobs/{digest}"
 
     def pull_headers(self) -> dict[str, str]:
         """What a download of a blob has to send along. Asks the registry once what it wants."""
@@ -89,12 +61,12 @@ class Repository:
             # A blob that is not there: an unauthorized client is told how to log in before it is told that.
             self.blob_size(Upload.of(b"").digest)
             self._greeted = True
-        return self._access.headers(self._pull)
+        return self.access.headers(self.pull_scope)
 
     def blob_size(self, digest: str, *, pushing: bool = False) -> int | None:
         """The size in bytes of a blob that is there; None where it is not."""
         try:
-            response = self._request("HEAD", self.blob_address(digest), self._push if pushing else self._pull)
+            response = self.request("HEAD", self.blob_address(digest), self.push_scope if pushing else self.pull_scope)
         except Absent:
             return None
         length = response.headers.get("Content-Length", "")
@@ -103,8 +75,8 @@ class Repository:
     def manifest(self, target: str | None = None) -> Manifest:
         """A manifest by tag or digest (the reference's own). Raises WrongBytes when it is not what the digest says."""
         wanted = target or self.reference.target
-        url = f"{self._root}/manifests/{wanted}"
-        response = self._request("GET", url, self._pull, {"Accept": ", ".join(MANIFEST_TYPES)}, keep_body=True)
+        url = f"{self.root}/manifests/{wanted}"
+        response = self.request("GET", url, self.pull_scope, {"Accept": ", ".join(MANIFEST_TYPES)}, keep_body=True)
         try:
             content = response.read(MANIFEST_LIMIT + 1)
         except TransportError as error:
@@ -122,12 +94,14 @@ class Repository:
         """The digest that a tag has now; None where there is no such tag."""
         headers = {"Accept": ", ".join(MANIFEST_TYPES)}
         try:
-            response = self._request("HEAD", f"{self._root}/manifests/{target}", self._push, headers)
+            response = self.request("HEAD", f"{self.root}/manifests/{target}", self.push_scope, headers)
         except Absent:
             return None
         return response.headers.get("Docker-Content-Digest")
 
-    # Push
+    def push_blob(self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "") -> bool:
+        """Push a blob unless it is there; see Uploader.push."""
+        return Uploader(self).push(upload, moved, mount_from)
 
     def put_manifest(self, content: bytes, media_type: str, target: str | None = None) -> str:
         """Push a manifest under a tag (or its digest) and return its digest. One that is there already is success:
@@ -135,120 +109,30 @@ class Repository:
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         target = target or self.reference.tag or digest
         if self.manifest_digest(target) != digest:
-            url = f"{self._root}/manifests/{target}"
-            self._request("PUT", url, self._push, {"Content-Type": media_type}, lambda: content)
+            url = f"{self.root}/manifests/{target}"
+            self.request("PUT", url, self.push_scope, {"Content-Type": media_type}, lambda: content)
         return digest
 
-    def push_blob(self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "") -> bool:
-        """Push a blob unless it is there. True when bytes were sent.
-
-        A broken connection is taken up at the byte that the registry has. mount_from names a repository of the same
-        registry from which the blob is taken over where that is possible.
-        """
-        if self.blob_size(upload.digest, pushing=True) is not None:
-            moved(upload.size)
-            return False
-        location = self._begin(upload, mount_from)
-        if not location:
-            moved(upload.size)
-            return False
-        tries = self.http.tries(self._root)
-        done = sent = 0
-
-        def body() -> Iterator[bytes]:
-            nonlocal sent
-            for chunk in upload.chunks(done):
-                if self.http.cancel.is_set():
-                    raise Cancelled
-                yield chunk
-                sent += len(chunk)
-                moved(len(chunk))
-
-        while done < upload.size:
-            sent = done
-            if (following := self._append(location, body(), done, upload.size, tries)) is not None:
-                location = following
-                break
-            location, done = self._where_was_i(location, upload)
-            tries.reached(done)
-            moved(done - sent)
-        self._finish(location, upload)
-        return True
-
-    def _finish(self, location: str, upload: Upload) -> None:
-        try:
-            self._request("PUT", _with(location, digest=upload.digest), self._push, {"Content-Length": "0"})
-        except Absent:
-            # An upload that was closed by an earlier try whose answer got lost is not known any more.
-            if self.blob_size(upload.digest, pushing=True) is None:
-                raise
-
-    def _begin(self, upload: Upload, mount_from: str) -> str:
-        """Open an upload and return where to send it; "" when the registry took the blob from `mount_from`."""
-        url = f"{self._root}/blobs/uploads/"
-        if mount_from:
-            url = _with(url, mount=upload.digest, **{"from": mount_from})
-        response = self._request("POST", url, self._push, {"Content-Length": "0"})
-        return "" if response.status == 201 else self._location(response, url)
-
-    def _append(self, location: str, body: Iterator[bytes], start: int, size: int, tries: Tries) -> str | None:
-        """Send all bytes from `start` on in one request. None when it has to be taken up again."""
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size - start)}
-        if start:
-            headers["Content-Range"] = f"{start}-{size - 1}"
-        headers |= self._headers(location, self._push)
-        try:
-            response = self.http.send("PATCH", location, headers=headers, body=body, redirect=False)
-        except TransportError as error:
-            tries.broken(error)
-            return None
-        if response.status == 401 and self._access.challenged(response, self._push):
-            response.drain_conn()
-            tries.failed("the login ran out during the upload")
-        elif response.status in (404, 416):  # forgotten, or at another byte than we thought
-            response.drain_conn()
-            tries.failed(f"answered {response.status} to an upload")
-        elif not tries.wants_again(response):
-            response.drain_conn()
-            return self._location(response, location)
-        return None
-
-    def _where_was_i(self, location: str, upload: Upload) -> tuple[str, int]:
-        """How many bytes of an upload the registry has; a new upload where it has forgotten the old one."""
-        try:
-            response = self._request("GET", location, self._push)
-        except Absent:
-            return self._begin(upload, ""), 0
-        match = re.fullmatch(r"(?:bytes=)?0-(\d+)", response.headers.get("Range", "").strip())
-        # "0-0" is what registries answer both for no byte and for one.
-        reached = int(match[1]) + 1 if match and match[1] != "0" else 0
-        if reached > upload.size or reached == 0:
-            return self._begin(upload, ""), 0
-        return self._location(response, location), reached
-
-    # Requests
-
     @property
-    def _root(self) -> str:
+    def root(self) -> str:
+        """The address below which the repository's blobs and manifests lie."""
         return f"{self.reference.base}/{self.reference.name}"
 
     @property
-    def _pull(self) -> str:
+    def pull_scope(self) -> str:
+        """What a token has to allow to read (https://distribution.github.io/distribution/spec/auth/scope/)."""
         return f"repository:{self.reference.name}:pull"
 
     @property
-    def _push(self) -> str:
+    def push_scope(self) -> str:
+        """What a token has to allow to read and write."""
         return f"repository:{self.reference.name}:pull,push"
 
-    def _headers(self, url: str, scope: str) -> dict[str, str]:
+    def headers(self, url: str, scope: str) -> dict[str, str]:
         """Authorization, for the registry itself alone: uploads may be sent to other servers."""
-        return self._access.headers(scope) if origin(url) == origin(self.reference.base) else {}
+        return self.access.headers(scope) if origin(url) == origin(self.reference.base) else {}
 
-    def _location(self, response: Response, url: str) -> str:
-        location = response.headers.get("Location", "")
-        return urljoin(url, location) if location else url
-
-    def _request(
+    def request(
         self,
         method: str,
         url: str,
@@ -277,20 +161,16 @@ class Repository:
     ) -> Response:
         challenged = False
         while True:
-            sent = {**(headers or {}), **self._headers(url, scope)}
+            sent = {**(headers or {}), **self.headers(url, scope)}
             try:
                 body = make_body() if make_body else None
                 response = self.http.send(method, url, headers=sent, body=body, redirect=method in ("GET", "HEAD"))
             except TransportError as error:
                 tries.broken(error)
                 continue
-            if response.status == 401 and not challenged and self._access.challenged(response, scope):
+            if response.status == 401 and not challenged and self.access.challenged(response, scope):
                 challenged = True
                 response.drain_conn()
                 continue
             if not tries.wants_again(response):
                 return response
-
-
-def _with(url: str, **query: str) -> str:
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from slipway.errors import MissingError, PushFailed
 from slipway.lock.model import Artifact, Lock
 from slipway.progress import Progress, size_text
-from slipway.registry.client import Repository, Upload
+from slipway.registry.client import Repository
 from slipway.registry.reference import Reference, parse_reference
+from slipway.registry.upload import Upload
 from slipway.sources.http import Http
 from slipway.sources.origin import Offer, Place
 from slipway.sources.outcome import NotHad

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slipway.host import process
-from slipway.sources.http import HttpSettings
+from slipway.sources.settings import HttpSettings
 
 ETC = Path("/etc/apt")
 TEMPLATES = Path("/usr/share/python-apt/templates")

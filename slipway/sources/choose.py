@@ -12,9 +12,10 @@ from slipway.pins.model import Sources
 from slipway.sources import apt, pip
 from slipway.sources.address import local_path
 from slipway.sources.debian import DebianArchives
-from slipway.sources.http import Http, HttpSettings
+from slipway.sources.http import Http
 from slipway.sources.mirrors import Mirrors
 from slipway.sources.origin import Origin
+from slipway.sources.settings import HttpSettings
 from slipway.sources.snapshot import Snapshot
 from slipway.sources.wheels import LinkPage, WheelFolder, WheelIndex, WheelServer
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slipway.host import process
-from slipway.sources.http import HttpSettings
 from slipway.sources.netrc import user_netrc
+from slipway.sources.settings import HttpSettings
 
 SECTIONS = ("global", "install", "download", "wheel")
 """Weakest first. The environment (`:env:`) is stronger than all of them."""

@@ -11,8 +11,9 @@ from urllib3.exceptions import HTTPError as TransportError
 from urllib3.exceptions import IncompleteRead
 
 from slipway.sources.address import redact
-from slipway.sources.http import READ_SIZE, Http, Response, Tries
+from slipway.sources.http import READ_SIZE, Http
 from slipway.sources.outcome import Absent, Cancelled, Unreachable, WrongBytes
+from slipway.sources.tries import Response, Tries
 from slipway.store.part import Part
 from slipway.store.store import hash_file
 

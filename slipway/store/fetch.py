@@ -17,25 +17,15 @@ from pathlib import Path
 from slipway.errors import MissingError
 from slipway.lock.model import Artifact, Lock
 from slipway.pins.model import Sources
-from slipway.progress import Part as Row
-from slipway.progress import Progress, Step, size_text
-from slipway.registry.copy import RegistryCopy
-from slipway.registry.reference import parse_reference
-from slipway.sources.address import redact
-from slipway.sources.choose import choose
-from slipway.sources.folder import Folder
-from slipway.sources.http import Http, HttpSettings
+from slipway.progress import Progress, size_text
 from slipway.sources.mirrors import Mirrors
-from slipway.sources.origin import Offer, Origin, Place
-from slipway.sources.outcome import Absent, NotHad, WrongBytes
 from slipway.sources.retry import RetryPolicy
 from slipway.store import stamp
-from slipway.store.download import copy, download
 from slipway.store.parallel import each
-from slipway.store.part import Part, is_held
-from slipway.store.report import Finding, as_error
+from slipway.store.part import is_held
+from slipway.store.report import as_error
 from slipway.store.store import Store
-from slipway.store.trouble import ELSEWHERE, explained
+from slipway.store.trouble import ELSEWHERE
 
 DOWNLOADS = 8
 """Downloads at the same time: enough to hide the latency of many small files, few enough for a mirror's manners."""
@@ -128,17 +118,14 @@ def bytes_to_fetch(artifacts: Iterable[Artifact], store: Store) -> int:
 
 
 class _Fetch:
-    """One run. Methods below `all` are called from several threads."""
+    """One run: verify what is there, get what is not."""
 
     def __init__(self, store: Store, options: FetchOptions, progress: Progress, cancel: threading.Event) -> None:
         self._store = store
         self._options = options
         self._progress = progress
         self._cancel = cancel
-        self._lock = threading.Lock()
-        self._origins: list[Origin] = []
         self._result = FetchResult()
-        self._findings: list[Finding] = []
 
     def all(self, artifacts: Iterable[Artifact]) -> FetchResult:
         started = time.monotonic()
@@ -149,14 +136,21 @@ class _Fetch:
         if missing:
             self._clean()
             check_space(missing, self._store)
-            self._origins = self._find_origins(missing)
-            self._download(missing)
+            self._acquire(missing)
         for artifact in wanted:
             stamp.used(self._store.stamp(artifact.sha256))
         self._result.seconds = time.monotonic() - started
-        if self._findings:
-            raise as_error(sorted(self._findings, key=lambda finding: finding.artifact.name))
         return self._result
+
+    def _acquire(self, missing: Sequence[Artifact]) -> None:
+        from slipway.store.acquire import Acquisition
+
+        work = Acquisition(self._store, self._options, self._progress, self._cancel)
+        work.run(missing)
+        if work.findings:
+            raise as_error(sorted(work.findings, key=lambda finding: finding.artifact.name))
+        self._result.fetched, self._result.size, self._result.origins = work.fetched, work.size, work.origins
+        self._result.present += work.brought_by_others
 
     def _verify(self, wanted: Sequence[Artifact]) -> list[Artifact]:
         """Those that are not in the store as they should be. What a stamp does not vouch for is hashed."""
@@ -190,99 +184,6 @@ class _Fetch:
                     path.unlink(missing_ok=True)
             except OSError:
                 continue
-
-    def _http(self, settings: HttpSettings) -> Http:
-        return Http(
-            settings,
-            self._options.policy,
-            cancel=self._cancel,
-            notify=self._progress.warn,
-            connections=self._options.downloads,
-        )
-
-    def _find_origins(self, missing: Sequence[Artifact]) -> list[Origin]:
-        origins: list[Origin] = [Folder(folder) for folder in self._options.folders]
-        if self._options.registry_copy:
-            origins.append(RegistryCopy(parse_reference(self._options.registry_copy), self._http(HttpSettings())))
-        return [*origins, *choose(missing, self._options.mirrors, self._options.defaults, self._http)]
-
-    def _download(self, missing: Sequence[Artifact]) -> None:
-        """Largest first: one big file begun last would be waited for alone."""
-        ordered = sorted(missing, key=lambda artifact: (-artifact.size, artifact.name))
-        with self._progress.step("fetch", sum(artifact.size for artifact in ordered), "bytes") as step:
-            each(ordered, lambda artifact: self._one(artifact, step), self._options.downloads, self._cancel)
-            step.note(f"{self._result.fetched} files, {size_text(self._result.size)}")
-
-    def _one(self, artifact: Artifact, step: Step) -> None:
-        with (
-            step.part(artifact.name, artifact.size) as row,
-            self._store.part(artifact.sha256, artifact.size, self._cancel) as part,
-        ):
-            if part is None:  # another process has brought it meanwhile
-                row.advance(artifact.size)
-                with self._lock:
-                    self._result.present += 1
-                return
-            row.advance(part.position)
-            attempts: list[NotHad] = []
-            for origin in self._origins:
-                if self._try(origin, artifact, part, row, attempts):
-                    self._store.publish(part)
-                    with self._lock:
-                        self._result.fetched += 1
-                        self._result.size += artifact.size
-                        self._result.origins[origin.name] += 1
-                    self._warn(artifact, attempts)
-                    return
-        finding = Finding(artifact, tuple(attempts), tuple(self._offers(artifact)))
-        with self._lock:
-            self._findings.append(finding)
-
-    def _try(self, origin: Origin, artifact: Artifact, part: Part, row: Row, attempts: list[NotHad]) -> bool:
-        """Whether one source had it. What its addresses said instead is added to `attempts`."""
-        places = origin.places(artifact)
-        while True:
-            try:
-                place = next(places, None)
-            except NotHad as error:
-                attempts.append(error)
-                return False
-            if place is None:
-                return False
-            try:
-                with explained(self._store.root):
-                    self._get(place, artifact, part, row)
-            except NotHad as error:
-                if not (place.guess and isinstance(error, Absent | WrongBytes)):
-                    attempts.append(error)
-                continue
-            return True
-
-    def _get(self, place: Place, artifact: Artifact, part: Part, row: Row) -> None:
-        if place.sha256 and place.sha256 != artifact.sha256:
-            raise WrongBytes(redact(place.address), "its index announces other bytes", place.sha256)
-        if place.path is not None:
-            copy(place.path, part, row.advance, self._cancel)
-        elif place.http is not None:
-            download(place.http, place.address, part, row.advance, place.headers)
-
-    def _warn(self, artifact: Artifact, attempts: Sequence[NotHad]) -> None:
-        for attempt in attempts:
-            if isinstance(attempt, WrongBytes):
-                self._progress.warn(
-                    f"{artifact.label}: {attempt.address} has another file under this name"
-                    f" ({attempt.reason}{f', sha256 {attempt.sha256}' if attempt.sha256 else ''}; locked is "
-                    f"{artifact.sha256}); the right one came from elsewhere"
-                )
-
-    def _offers(self, artifact: Artifact) -> list[Offer]:
-        offers: list[Offer] = []
-        for origin in self._origins:
-            try:
-                offers += origin.offered(artifact)
-            except NotHad:
-                continue
-        return offers
 
 
 def check_space(missing: Sequence[Artifact], store: Store) -> None:
