@@ -1,21 +1,21 @@
-"""Reads the image that an OCI layout holds: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md."""
+"""The image of an OCI layout as a list of blobs to send: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import BuildFailed, UsageError, WrongArtifact
+from slipway.errors import WrongArtifact
+from slipway.image.manifest import MANIFEST
+from slipway.inspect.layout import blob_path, missing_blob, open_layout
 
 CHUNK = 1 << 20
 NAME_ANNOTATION = "io.containerd.image.name"
 TAG_ANNOTATION = "org.opencontainers.image.ref.name"
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Descriptor:
     @property
     def path(self) -> str:
         """Where the blob lies in a layout."""
-        return f"blobs/sha256/{self.digest.removeprefix('sha256:')}"
+        return f"blobs/{self.digest.replace(':', '/')}"
 
 
 @dataclass(frozen=True)
@@ -61,84 +61,48 @@ class Layout:
 
 def read(folder: Path) -> Layout:
     """The one image of the layout in `folder`. Raises UsageError when there is none, WrongArtifact on damage."""
-    try:
-        top = json.loads((folder / "index.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            "there is no image here", where=folder / "index.json", why=str(error), remedy="run: python3 build.py"
-        ) from error
-    entry = _only_image(folder, _list(top, "manifests", folder))
-    annotations = entry.get("annotations") or {}
-    manifest = _descriptor(entry, folder)
-    document = json.loads(b"".join(read_blob(folder, manifest)))
-    layers = _list(document, "layers", folder)
-    config = _descriptor(document.get("config"), folder)
-    settings = json.loads(b"".join(read_blob(folder, config)))
-    diff_ids = _list(settings.get("rootfs") if isinstance(settings, dict) else None, "diff_ids", folder)
+    image = open_layout(folder)
+    config = image.manifest["config"]
     return Layout(
         folder,
-        manifest,
-        config,
-        tuple(_descriptor(layer, folder) for layer in layers),
-        tuple(map(str, diff_ids)),
-        entry.get("platform") or {},
-        annotations.get(NAME_ANNOTATION) or "",
+        Descriptor(
+            str(image.manifest.get("mediaType") or MANIFEST),
+            image.digest,
+            blob_path(folder, image.digest).stat().st_size,
+        ),
+        Descriptor(str(config.get("mediaType", "")), str(config["digest"]), int(config["size"])),
+        tuple(Descriptor(layer.media_type, layer.digest, layer.size) for layer in image.layers),
+        tuple(layer.diff_id for layer in image.layers),
+        {"os": str(image.config.get("os") or "linux"), "architecture": image.architecture},
+        _name(json.loads((folder / "index.json").read_bytes())),
     )
 
 
-def _only_image(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The single manifest below an index; attestations (platform unknown/unknown) don't count."""
-    images: list[Mapping[str, Any]] = []
-    for entry in entries:
-        if (entry.get("platform") or {}).get("os") == "unknown":
-            continue
-        if "index" in str(entry.get("mediaType")) or "manifest.list" in str(entry.get("mediaType")):
-            nested = json.loads(b"".join(read_blob(folder, _descriptor(entry, folder))))
-            images.append({**entry, **_only_image(folder, _list(nested, "manifests", folder))})
-        else:
-            images.append(entry)
-    if len(images) != 1:
-        raise UsageError(
-            f"the layout holds {len(images)} images, one is needed",
-            where=folder,
-            remedy="build each image into an --output folder of its own",
-        )
-    return images[0]
-
-
-def _list(document: Any, key: str, folder: Path) -> list[Any]:
-    found = document.get(key) if isinstance(document, dict) else None
-    if not isinstance(found, list):
-        raise UsageError(f"the layout is not valid: there is no list {key!r}", where=folder)
-    return found
-
-
-def _descriptor(value: Any, folder: Path) -> Descriptor:
-    fields = value if isinstance(value, dict) else {}
-    digest, size = fields.get("digest"), fields.get("size")
-    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest) or not isinstance(size, int):
-        raise UsageError(f"the layout is not valid: {value!r} is no descriptor with a sha256 digest", where=folder)
-    return Descriptor(str(fields.get("mediaType", "")), digest, size)
+def _name(index: Mapping[str, Any]) -> str:
+    """The image's full name, where whoever wrote the layout left it."""
+    for entry in index["manifests"]:
+        if name := (entry.get("annotations") or {}).get(NAME_ANNOTATION):
+            return str(name)
+    return ""
 
 
 def read_blob(folder: Path, blob: Descriptor) -> Iterator[bytes]:
     """A blob's bytes in chunks, hashed on the way. Raises WrongArtifact at its end when they are not what they say."""
-    seen, size = hashlib.sha256(), 0
+    path = blob_path(folder, blob.digest)
+    seen, size = hashlib.new(blob.digest.partition(":")[0]), 0
     try:
-        with (folder / blob.path).open("rb") as file:
+        with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 seen.update(chunk)
                 size += len(chunk)
                 if size <= blob.size:
                     yield chunk
     except FileNotFoundError as error:
-        raise BuildFailed(
-            f"the layout lacks a blob: {blob.digest}", where=folder, remedy="build again: python3 build.py"
-        ) from error
-    if f"sha256:{seen.hexdigest()}" != blob.digest or size != blob.size:
+        raise missing_blob(path, blob.digest) from error
+    if seen.hexdigest() != blob.digest.partition(":")[2] or size != blob.size:
         raise WrongArtifact(
-            f"a blob of the image is damaged: it is sha256:{seen.hexdigest()} of {size} bytes",
-            where=folder / blob.path,
+            f"a blob of the image is damaged: it is {seen.name}:{seen.hexdigest()} of {size} bytes",
+            where=path,
             why=f"its manifest says {blob.digest} of {blob.size} bytes",
             remedy="delete the file, then build again: python3 build.py",
         )

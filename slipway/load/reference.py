@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 
 from slipway.errors import UsageError
+from slipway.registry.reference import HOST, NAME, TAG
 
 DEFAULT_REGISTRY = "docker.io"
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_PART = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
-_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.?)+(?::[0-9]+)?|\[[0-9a-fA-F:]+\](?::[0-9]+)?")
 
 
 def split(reference: str) -> tuple[str, str, str]:
@@ -25,18 +23,12 @@ def split(reference: str) -> tuple[str, str, str]:
         registry, repository = first, path
     else:
         registry, repository = DEFAULT_REGISTRY, rest if slash else f"library/{rest}"
-    parts = repository.split("/")
-    if "@" in reference or not _TAG.fullmatch(tag) or not _HOST.fullmatch(registry) or len(repository) > 255:
-        raise _wrong(reference)
-    if not all(_PART.fullmatch(part) for part in parts):
-        raise _wrong(reference)
+    parts = ((HOST, registry), (NAME, repository), (TAG, tag))
+    if "@" in reference or len(repository) > 255 or not all(re.fullmatch(form, part) for form, part in parts):
+        raise UsageError(
+            f"{reference!r} can't be an image's name", remedy="use [REGISTRY/]NAME[:TAG] with a name in lower case"
+        )
     return registry, repository, tag
-
-
-def _wrong(reference: str) -> UsageError:
-    return UsageError(
-        f"{reference!r} can't be an image's name", remedy="use [REGISTRY/]NAME[:TAG] with a name in lower case"
-    )
 
 
 def qualified(reference: str) -> str:
