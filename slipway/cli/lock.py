@@ -132,9 +132,7 @@ def _check(selection: Selection, mirrors: Mirrors, progress: Progress) -> Done:
         raise impossible from stale
 
 
-def _lock(
-    selection: Selection, upgrade: Sequence[str], folder: Path, mirrors: Mirrors, progress: Progress
-) -> Done:
+def _lock(selection: Selection, upgrade: Sequence[str], folder: Path, mirrors: Mirrors, progress: Progress) -> Done:
     committed = locks.path(selection.release, selection.variant, selection.arch)
     old = file.read(committed) if committed.exists() and ALL not in upgrade else None
     _known(selection, old, upgrade)

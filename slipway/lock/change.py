@@ -63,9 +63,7 @@ def changes(old: Lock | None, new: Lock) -> tuple[Change, ...]:
 
 def _by_name(artifacts: Iterable[Artifact]) -> dict[str, Artifact]:
     """A package may stand once for each architecture."""
-    return {
-        f"{a.name}:{a.arch}" if isinstance(a, Deb) and a.arch not in ("all", "") else a.name: a for a in artifacts
-    }
+    return {f"{a.name}:{a.arch}" if isinstance(a, Deb) and a.arch not in ("all", "") else a.name: a for a in artifacts}
 
 
 def _change(group: str, name: str, old: Artifact | None, new: Artifact | None) -> Change | None:

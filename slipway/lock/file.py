@@ -113,7 +113,7 @@ def _checksum(body: str) -> str:
 
 def _value(value: object) -> str:
     """TOML's basic strings, integers, booleans and lists of them are written like JSON's."""
-    return json.dumps(value, ensure_ascii=True)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _deb_key(deb: Deb) -> tuple[str, str, str]:

@@ -32,9 +32,7 @@ def requirements_of(selection: Selection, free: Collection[str] = ()) -> list[st
     return found + [f"{alias.name}=={alias.version}" for alias in selection.aliases if alias.name not in free]
 
 
-def explain(
-    selection: Selection, failure: NoSolution, ask: Callable[[Sequence[str]], Mapping[str, str]]
-) -> UsageError:
+def explain(selection: Selection, failure: NoSolution, ask: Callable[[Sequence[str]], Mapping[str, str]]) -> UsageError:
     """The error for pins that uv can't bring together: who pins what, and which pins to move where.
 
     uv names one conflict at a time. So the pin that it names is let go and uv is asked again, until the rest goes
