@@ -76,7 +76,6 @@ class OpenWheel:
         self._archive = Archive(path, wheel.file)
         try:
             self.dist_info = self._find_dist_info()
-            self.distribution = self.dist_info.removesuffix(".dist-info").rpartition("-")[0]
             self._check_metadata()
             self.files = self._install(self._read_rows())
         except BaseException:
@@ -255,7 +254,7 @@ class OpenWheel:
             return File(f"{self.venv.site}/{member.name}", mode, member.size, row, member)
         own, _, version = top.removesuffix(".data").rpartition("-")
         scheme, _, path = rest.partition("/")
-        folder = self.venv.scheme(scheme, self.distribution)
+        folder = self.venv.scheme(scheme, self.name.distribution)
         if folder is None or not path or not self._is_own(own, version):
             raise RefusedWheel(self.label, "it belongs to no installation scheme", member=member.name)
         target = f"{folder}/{path}"

@@ -15,6 +15,9 @@ _VALUE = re.compile(r"(?P<module>[\w.]+)\s*:\s*(?P<attr>[\w.]+)\s*(\[[^\]]*\])?\
 _BAD_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|^\.{0,2}$|^\.wh\.")
 _PLACEHOLDER = b"#!python"
 
+_IMPORT = re.compile(r"^from (?P<module>[\w.]+) import \w+$", re.MULTILINE)
+_CALL = re.compile(r"^    sys\.exit\((?P<attr>[\w.]+)\(\)\)$", re.MULTILINE)
+
 _LAUNCHER = """\
 #!{interpreter}
 import sys
@@ -76,3 +79,16 @@ def with_interpreter(content: bytes, interpreter: str) -> bytes:
     if not has_placeholder(content):
         return content
     return f"#!{interpreter}\n".encode() + content.partition(b"\n")[2]
+
+
+def launcher_target(content: bytes) -> str | None:
+    """`module:attribute` of a launcher that any installer wrote for an entry point (pip, uv, ours), else None.
+
+    To compare trees of two installers, which word their launchers differently.
+    """
+    text = content.decode("utf-8", "replace")
+    imported = _IMPORT.search(text)
+    called = _CALL.search(text)
+    if not text.startswith("#!") or imported is None or called is None or len(text) > 1000:
+        return None
+    return f"{imported['module']}:{called['attr']}"
