@@ -129,7 +129,7 @@ def _begin(response: Response, part: Part, moved: Moved, shown: str) -> None:
 
 
 def _read_all(http: Http, response: Response, part: Part, tries: Tries, moved: Moved, shown: str) -> None:
-    while chunk := response.read(READ_SIZE):
+    while chunk := response.read1(READ_SIZE):  # what has come, so that a break loses nothing
         if http.cancel.is_set():
             raise Cancelled
         if part.position + len(chunk) > part.size:
