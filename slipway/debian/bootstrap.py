@@ -16,11 +16,8 @@ from pathlib import Path
 from slipway.debian import repository
 from slipway.sandbox.inside import room
 
-MERGED_USR = {
-    "bookworm amd64": ("bin", "sbin", "lib", "lib32", "lib64", "libx32"),
-    "amd64": ("bin", "sbin", "lib", "lib64"),
-}
-"""Folders of / that are links into /usr: bookworm's packages expect to find them, later suites ship them."""
+_LIB64 = ("amd64", "ppc64el")
+
 
 BUILD_CONFIG = "etc/dpkg/dpkg.cfg.d/zz-slipway-build"
 """dpkg's settings while the tree is made; not part of the image."""
@@ -35,25 +32,28 @@ _DPKG_OPTIONS = (
 )
 
 
-def merged_links(suite: str, arch: str) -> tuple[str, ...]:
-    """Which folders of / are links into /usr."""
-    return MERGED_USR.get(f"{suite} {arch}") or MERGED_USR.get(arch, ("bin", "sbin", "lib"))
+def merged_links(arch: str) -> tuple[str, ...]:
+    """Which folders of / are links into /usr. Debian 12 expects to find them, later suites ship them.
+
+    Those for other word sizes (lib32, libx32) are left out: Debian's packages make them when they need them.
+    """
+    return ("bin", "sbin", "lib", *(["lib64"] if arch in _LIB64 else []))
 
 
-def setup_script(suite: str, arch: str) -> str:
+def setup_script(arch: str) -> str:
     """What mmdebstrap's setup hook does in the still empty tree ($1), before packages are unpacked.
 
     It stands in for mmdebstrap's own merged-usr hook, which needs debootstrap's functions or a second dpkg run.
     """
     lines = ["set -e", 'cd "$1"']
-    for link in merged_links(suite, arch):
+    for link in merged_links(arch):
         lines += [f"mkdir -p usr/{link}", f"ln -s usr/{link} {link}"]
     lines.append(f"mkdir -p {Path(BUILD_CONFIG).parent}")
     lines += [f"echo {shlex.quote(option)} >> {BUILD_CONFIG}" for option in _DPKG_OPTIONS]
     return "; ".join(lines)
 
 
-def arguments(packages: Sequence[str], archive: Path, suite: str, arch: str) -> list[str]:
+def arguments(packages: Sequence[str], archive: Path, arch: str) -> list[str]:
     """mmdebstrap's command line (mmdebstrap(1)); `packages` as name=version, the tar goes to stdout."""
     line = repository.source_line(Path(urllib.parse.quote(str(archive))))
     return [
@@ -67,7 +67,7 @@ def arguments(packages: Sequence[str], archive: Path, suite: str, arch: str) -> 
         '--aptopt=APT::Sandbox::User "root"',
         '--aptopt=Acquire::Languages "none"',
         "--skip=check/qemu,check/signed-by",
-        f"--setup-hook={setup_script(suite, arch)}",
+        f"--setup-hook={setup_script(arch)}",
         f"--include={','.join(packages)}",
         repository.SUITE,
         "-",

@@ -65,16 +65,21 @@ def ar_members(file: BinaryIO, name: str) -> Iterator[tuple[str, int, int]]:
 @contextlib.contextmanager
 def open_tar(path: Path, which: str) -> Iterator[TarReader]:
     """The "control" or the "data" tar of a package, for reading in a stream. Raises WrongArtifact for a damaged one."""
-    with path.open("rb") as file:
-        for member, start, size in ar_members(file, path.name):
-            if member.split(".")[0] == which and member.split(".")[1:2] == ["tar"]:
-                source = _decompressed(file, start, size, member, path.name)
-                try:
-                    yield TarReader(source, f"{path.name}, {member}")
-                except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as problem:
-                    raise _damaged(path.name, f"{member} can't be decompressed: {problem}") from problem
-                return
-    raise _damaged(path.name, f"it has no {which}.tar")
+    with path.open("rb") as file, tar_in(file, path.name, which) as tar:
+        yield tar
+
+
+@contextlib.contextmanager
+def tar_in(file: BinaryIO, name: str, which: str) -> Iterator[TarReader]:
+    """The same from an open file; `name` is for messages."""
+    for member, start, size in ar_members(file, name):
+        if member.split(".")[0] == which and member.split(".")[1:2] == ["tar"]:
+            try:
+                yield TarReader(_decompressed(file, start, size, member, name), f"{name}, {member}")
+            except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as problem:
+                raise _damaged(name, f"{member} can't be decompressed: {problem}") from problem
+            return
+    raise _damaged(name, f"it has no {which}.tar")
 
 
 def _decompressed(file: BinaryIO, start: int, size: int, member: str, name: str) -> Readable:

@@ -90,9 +90,7 @@ def _make(
             fence,
             "slipway.debian.bootstrap:inside",
             {
-                "argv": bootstrap.arguments(
-                    [each.label for each in packages], folder / "archive", selection.suite, selection.arch
-                ),
+                "argv": bootstrap.arguments([each.label for each in packages], folder / "archive", selection.arch),
                 "root": str(folder / "root"),
                 "memory": _memory(debs, fence),
             },

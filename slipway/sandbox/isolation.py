@@ -89,6 +89,17 @@ def for_compiling() -> Isolation:
     )
 
 
+def without_namespaces(missing: MissingError) -> Isolation:
+    """The weak isolation that a user asked for: another root folder. Raises MissingError for all but root."""
+    if os.geteuid() == 0:
+        return Isolation("none")
+    raise MissingError(
+        "even a weak sandbox can't be had: only root may change the root folder without namespaces",
+        why=missing.what,
+        remedy="run as root, or " + (missing.remedy or "on another machine"),
+    ) from missing
+
+
 @cache
 def works(kind: Kind) -> bool:
     """Whether namespaces of this kind can be made here, by making them."""

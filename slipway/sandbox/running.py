@@ -36,6 +36,11 @@ ENVIRONMENT = {
 """All that a job's environment holds: nothing of the caller's. Seeds are fixed, since hash orders reach files."""
 
 
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 @contextlib.contextmanager
 def job(
     isolation: Isolation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from slipway.layers.cache import LayerCache
@@ -23,3 +24,14 @@ class Workshop(Protocol):
     def sandbox(self) -> str: ...
     @property
     def cancelled(self) -> threading.Event: ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A workshop for one layer on its own: benchmarks and tests."""
+
+    store: Store
+    cache: LayerCache
+    progress: Progress = field(default_factory=Progress)
+    sandbox: str = "strong"
+    cancelled: threading.Event = field(default_factory=threading.Event)
