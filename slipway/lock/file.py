@@ -80,19 +80,22 @@ def reads(text: str, path: str = "lock") -> Lock:
     return lock
 
 
+def is_untouched(text: str) -> bool:
+    """Whether the lines below `content` are those that its checksum was made of."""
+    _, mark, rest = text.partition(_CONTENT)
+    line, _, body = rest.partition("\n")
+    return bool(mark) and line == _value(_checksum(body))
+
+
 def untouched(path: Path | str) -> None:
     """Raises InvalidInput when a lock's lines aren't those that `build.py lock` wrote."""
-    path = Path(path)
-    text = _text(path)
-    head, mark, rest = text.partition(_CONTENT)
-    line, _, body = rest.partition("\n")
-    if mark and line == _value(_checksum(body)):
-        return
-    problem = Problem(str(path), head.count("\n") + 2 if mark else 0, "the lock was edited after it was generated")
-    raise InvalidInput(
-        f"{path} is not what `build.py lock` wrote",
-        [Problem(problem.path, problem.line, problem.what, "take the committed file, or run `python3 build.py lock`")],
-    )
+    text = _text(Path(path))
+    if not is_untouched(text):
+        head, mark, _ = text.partition(_CONTENT)
+        line = head.count("\n") + 2 if mark else 0
+        remedy = "take the committed file, or run `python3 build.py lock`"
+        problem = Problem(str(path), line, "the lock was edited after it was generated", remedy)
+        raise InvalidInput(f"{path} is not what `build.py lock` wrote", [problem])
 
 
 def _text(path: Path) -> str:

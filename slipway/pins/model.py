@@ -167,6 +167,6 @@ class Selection:
 
     @property
     def checksum(self) -> str:
-        """What a lock records of its pins, as "sha256:…" over `resolution()` as canonical JSON: another one is stale."""
+        """What a lock records of its pins: "sha256:…" over `resolution()` as canonical JSON."""
         text = json.dumps(self.resolution(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slipway.pins.lines import KeyPath, key_lines
@@ -134,6 +134,7 @@ def paths(value: Any, path: KeyPath = ()) -> set[KeyPath]:
     return found
 
 
+@settings(deadline=None)  # other work on the machine is no failure
 @given(st.data(), st.dictionaries(keys, values, max_size=4))
 def test_every_key_is_found_on_its_line(data: st.DataObject, content: dict[str, Any]) -> None:
     writer = Writer(data.draw)

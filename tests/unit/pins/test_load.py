@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slipway.errors import InvalidInput, UsageError
@@ -174,12 +174,14 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
         load(tmp_path / "versions.toml")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_ends_in_pins_or_problems(text: str) -> None:
     with pytest.raises(InvalidInput):
         loads(text)
 
 
+@settings(deadline=None)
 @given(st.integers(0, SAMPLE.count("\n") - 1), st.sampled_from(["", "x = 1", '[releases."1.0".wheels]', "]"]))
 def test_any_line_changed_ends_in_pins_or_problems(line: int, new: str) -> None:
     lines = SAMPLE.splitlines()
