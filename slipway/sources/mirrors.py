@@ -57,7 +57,7 @@ def parse_mirrors(options: Sequence[str], environ: Mapping[str, str]) -> Mirrors
 
 
 def _address(where: str, address: str) -> str:
-    path = local_path(address)
+    path = local_path(address) if address else None
     if path is not None and path.is_dir():
         return str(path.absolute())
     if path is None and address.startswith(("http://", "https://")):
