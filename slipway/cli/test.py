@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipway.cli import common
+from slipway.cli import build, common
 from slipway.engine import firewall, session
 from slipway.engine.model import Engine
 from slipway.errors import UsageError
 from slipway.host import process
-from slipway.testing.image import Request, build_and_load
+from slipway.testing.image import build_and_load
 
 HELP = "run unit and container tests; brings its own engine where it has to"
 
@@ -64,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     parser.add_argument("--image", metavar="REF", help="test this image, which the engine has, instead of building one")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="where the image is built (default: out/)")
-    common.add_selection(parser)
-    common.add_folders(parser)
+    build.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,12 +74,8 @@ def run(args: argparse.Namespace) -> int:
         if choice.needs_image:
             before = firewall.take().as_text()
             engine = stack.enter_context(session.available(common.cache_home() / "engine"))
-            more = {
-                **engine.env,
-                IMAGE: args.image or build_and_load(request(args), engine),
-                RUN: f"{os.getpid()}",
-                FIREWALL: before,
-            }
+            own = {FIREWALL: before} if engine.address else {}
+            more = {**engine.env, **own, IMAGE: args.image or build_and_load(args, engine), RUN: f"{os.getpid()}"}
             stack.callback(_remove_containers, engine, more[RUN])
         return _pytest(pytest_command(choice, args.junit), more)
 
@@ -121,13 +115,6 @@ def pytest_command(choice: Choice, junit: Path | None) -> list[str]:
     report = [] if junit is None else [f"--junit-xml={junit.absolute()}"]
     config = ["-c", str(common.ROOT / "pyproject.toml"), "--rootdir", str(common.ROOT), "-p", "no:cacheprovider"]
     return [sys.executable, "-P", "-m", "pytest", *config, *report, *choice.options, *choice.paths]
-
-
-def request(args: argparse.Namespace) -> Request:
-    """The arguments that are passed on to `build`."""
-    selection = tuple(f"--{name}={value}" for name in ("release", "variant", "arch") if (value := getattr(args, name)))
-    folders = (f"--store={args.store}", f"--cache={args.cache}")
-    return Request(selection, folders, args.output or common.ROOT / "out")
 
 
 def _pytest(command: Sequence[str], more: Mapping[str, str]) -> int:

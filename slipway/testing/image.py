@@ -8,19 +8,16 @@ image of that lock is tested, and it is said loudly. Anything else that is not a
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
+from slipway.assemble import Image, assemble
+from slipway.cli import build as build_verb
+from slipway.cli import lock as lock_verb
 from slipway.engine.model import Engine
-from slipway.errors import SlipwayError
-from slipway.load import layout
 from slipway.load.load import load
 from slipway.lock.model import PoolFile
-from slipway.progress import open_progress
+from slipway.progress import Progress, open_progress
 from slipway.store.report import ArtifactsWrong
 
 MOVED_ON = """
@@ -32,60 +29,44 @@ MOVED_ON = """
 """
 
 
-@dataclass(frozen=True)
-class Request:
-    """Which image, in the options of `build` and `lock`, and the folder it goes to."""
+def build_and_load(args: argparse.Namespace, engine: Engine) -> str:
+    """Build the image that `build`'s options in `args` mean, load it, and return its name in the engine.
 
-    selection: tuple[str, ...]
-    folders: tuple[str, ...]
-    output: Path
-
-
-def build_and_load(request: Request, engine: Engine) -> str:
-    """Build the image (quick when its layers are cached), load it, and return its name in the engine."""
-    with tempfile.TemporaryDirectory(prefix="slipway-locks-") as folder:
-        build(request, Path(folder))
-    with open_progress() as progress:
-        loaded = load(request.output, engine, layout.read(request.output).reference, progress)
+    Quick where its layers are cached. Raises what building and loading raise.
+    """
+    with open_progress() as progress, tempfile.TemporaryDirectory(prefix="slipway-locks-") as locks:
+        image = build(args, Path(locks), progress)
+        loaded = load(image.folder, engine, image.reference, progress)
         progress.say(f"testing {loaded.reference} in Docker {engine.version} ({engine.store} store, {loaded.how})")
     return loaded.reference
 
 
-def build(request: Request, locks: Path) -> None:
-    """Run `build`; where it stops because locked .debs are gone, lock them anew into `locks` and build from there."""
-    from slipway.cli import build as build_verb
-    from slipway.cli import lock as lock_verb
-
-    words = [*request.selection, *request.folders, f"--output={request.output}"]
+def build(args: argparse.Namespace, locks: Path, progress: Progress) -> Image:
+    """Build from the committed lock; where its .debs are gone, lock them anew into `locks` and build from there."""
+    asked = build_verb.request(args, progress)
     try:
-        call(build_verb, words)
-        return
+        return assemble(asked, progress)
     except ArtifactsWrong as error:
         if not mirror_moved_on(error):
             raise
         example = error.findings[0].artifact.label
-        print(MOVED_ON.format(count=len(error.findings), example=example), file=sys.stderr, flush=True)
-    call(lock_verb, [*request.selection, "--upgrade=debian", f"--output={locks}"])
-    call(build_verb, [*words, f"--locks={locks}"])
+        progress.warn(MOVED_ON.format(count=len(error.findings), example=example))
+    fresh = argparse.Namespace(
+        **{**vars(args), "locks": locks, "output": asked.output.with_name(f"{asked.output.name}-relocked")}
+    )
+    lock_verb.run(lock_arguments(args, locks))
+    return assemble(build_verb.request(fresh, progress), progress)
+
+
+def lock_arguments(args: argparse.Namespace, locks: Path) -> argparse.Namespace:
+    """What `lock --upgrade debian --output LOCKS` is given, for the image that `args` mean."""
+    parser = argparse.ArgumentParser()
+    lock_verb.add_arguments(parser)
+    selection = [f"--{name}={value}" for name in ("release", "variant", "arch") if (value := getattr(args, name))]
+    mirrors = [f"--mirror={mirror}" for mirror in args.mirrors]
+    return parser.parse_args([*selection, *mirrors, "--upgrade=debian", f"--output={locks}"])
 
 
 def mirror_moved_on(error: ArtifactsWrong) -> bool:
     """Whether all that is wrong is that files of Debian's archive are gone; other bytes under a name never are."""
     return all(finding.kind == "gone" and isinstance(finding.artifact, PoolFile) for finding in error.findings)
-
-
-def call(verb: ModuleType, words: Sequence[str]) -> None:
-    """Run a verb in this process, so that its error arrives with all it knows. Raises SlipwayError."""
-    parser = argparse.ArgumentParser(prog=verb.__name__.rpartition(".")[2])
-    verb.add_arguments(parser)
-    code = verb.run(parser.parse_args(list(words)))
-    if code:
-        raise _Stopped(f"{parser.prog} ended with exit code {code}", code)
-
-
-class _Stopped(SlipwayError):
-    """A verb said no without raising: its exit code becomes ours."""
-
-    def __init__(self, what: str, code: int) -> None:
-        super().__init__(what)
-        self.exit_code = code

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from slipway.engine import session
 from slipway.engine.model import Engine
 from slipway.errors import MissingError, UsageError
 from slipway.lock.model import Artifact, Deb, Source, Wheel
+from slipway.progress import Progress, open_progress
 from slipway.sources.origin import Offer
 from slipway.sources.outcome import Absent, Unreachable, WrongBytes
 from slipway.store.report import ArtifactsWrong, Finding
@@ -150,12 +152,6 @@ def test_a_named_image_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rules" in given[verb.FIREWALL]
 
 
-def test_selection_and_folders_are_passed_on(tmp_path: Path) -> None:
-    made = verb.request(arguments("--variant", "cpu", "--store", "/s", "--cache", "/c", "--output", str(tmp_path)))
-    assert made == image.Request(("--variant=cpu",), ("--store=/s", "--cache=/c"), tmp_path)
-    assert verb.request(arguments()).output == common.ROOT / "out"
-
-
 DEB = Deb("libc6", "2.36-9", "libc6_2.36-9_amd64.deb", 1, "0" * 64, "bookworm", "main", "pool/main/g/x.deb")
 WHEEL = Wheel("torch", "2", "torch-2-py3-none-any.whl", 1, "1" * 64)
 
@@ -178,30 +174,53 @@ def test_a_mirror_that_moved_on_is_told_from_breakage(findings: list[Finding], m
     assert image.mirror_moved_on(ArtifactsWrong(findings)) is moved
 
 
+class FakeBuild:
+    """Stands for assembling: fails with the given findings the first time, notes what it was asked for."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        self.asked: list[SimpleNamespace] = []
+
+    def request(self, args: argparse.Namespace, _progress: Progress) -> SimpleNamespace:
+        return SimpleNamespace(locks=args.locks, output=args.output or Path("/checkout/out/2.60-cpu-amd64"))
+
+    def assemble(self, asked: SimpleNamespace, _progress: Progress) -> SimpleNamespace:
+        self.asked.append(asked)
+        if len(self.asked) == 1:
+            raise ArtifactsWrong(self.findings)
+        return SimpleNamespace(folder=asked.output, reference="slipway:x")
+
+
+@pytest.fixture
+def locked(monkeypatch: pytest.MonkeyPatch) -> list[argparse.Namespace]:
+    """Calls of the verb lock."""
+    calls: list[argparse.Namespace] = []
+    monkeypatch.setattr(image.lock_verb, "run", lambda args: calls.append(args) or 0)
+    return calls
+
+
 def test_a_moved_mirror_is_tested_with_a_fresh_lock_and_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, locked: list[argparse.Namespace]
 ) -> None:
-    calls: list[list[str]] = []
-
-    def fake_call(module: SimpleNamespace, words: list[str]) -> None:
-        calls.append([module.__name__.rpartition(".")[2], *words])
-        if len(calls) == 1:
-            raise ArtifactsWrong([gone(DEB)])
-
-    monkeypatch.setattr(image, "call", fake_call)
-    image.build(image.Request(("--variant=cpu",), (), tmp_path / "out"), tmp_path / "locks")
-    assert calls == [
-        ["build", "--variant=cpu", f"--output={tmp_path}/out"],
-        ["lock", "--variant=cpu", "--upgrade=debian", f"--output={tmp_path}/locks"],
-        ["build", "--variant=cpu", f"--output={tmp_path}/out", f"--locks={tmp_path}/locks"],
-    ]
-    assert "mirror moved on" in capsys.readouterr().err
+    fake, said = FakeBuild([gone(DEB)]), StringIO()
+    monkeypatch.setattr(image, "assemble", fake.assemble)
+    monkeypatch.setattr(image.build_verb, "request", fake.request)
+    args = arguments("--variant=cpu", "--mirror=debian=http://mirror.example/d", "--mirror=efa=http://e.example")
+    built = image.build(args, tmp_path, open_progress("plain", said))
+    assert built.folder.name == "2.60-cpu-amd64-relocked", "out/ must not hold an image of another lock"
+    assert [asked.locks for asked in fake.asked] == [args.locks, tmp_path]
+    [lock] = locked
+    assert (lock.variant, lock.upgrade, lock.output) == ("cpu", ["debian"], tmp_path)
+    assert lock.mirrors == args.mirrors
+    assert "mirror moved on" in said.getvalue()
 
 
-def test_breakage_stays_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def fake_call(_module: SimpleNamespace, _words: list[str]) -> None:
-        raise ArtifactsWrong([gone(WHEEL)])
-
-    monkeypatch.setattr(image, "call", fake_call)
+def test_breakage_stays_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, locked: list[argparse.Namespace]
+) -> None:
+    fake = FakeBuild([gone(WHEEL)])
+    monkeypatch.setattr(image, "assemble", fake.assemble)
+    monkeypatch.setattr(image.build_verb, "request", fake.request)
     with pytest.raises(ArtifactsWrong):
-        image.build(image.Request((), (), tmp_path), tmp_path)
+        image.build(arguments(), tmp_path, Progress())
+    assert locked == []
