@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 if args.check:
                     done.append(_check(selection, mirrors, progress))
                 else:
-                    done.append(_lock(selection, args.upgrade, args.output or locks.FOLDER, mirrors, progress))
+                    done.append(_lock(selection, args.upgrade, args.output, mirrors, progress))
             except SlipwayError as failure:
                 failures.append(failure)
     for earlier in failures[:-1]:
@@ -132,7 +132,9 @@ def _check(selection: Selection, mirrors: Mirrors, progress: Progress) -> Done:
         raise impossible from stale
 
 
-def _lock(selection: Selection, upgrade: Sequence[str], folder: Path, mirrors: Mirrors, progress: Progress) -> Done:
+def _lock(
+    selection: Selection, upgrade: Sequence[str], folder: Path | None, mirrors: Mirrors, progress: Progress
+) -> Done:
     committed = locks.path(selection.release, selection.variant, selection.arch)
     old = file.read(committed) if committed.exists() and ALL not in upgrade else None
     _known(selection, old, upgrade)

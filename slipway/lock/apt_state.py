@@ -71,7 +71,10 @@ class AptState:
         (folder / "apt.conf").write_text(self._configuration())
 
     def update(self, debs: Sequence[str], sources: Sequence[str], component: str = "main") -> None:
-        """Downloads the indices of binary suites and of source suites and checks their signatures. NotAnswered."""
+        """Downloads the indices of binary suites and of source suites and checks their signatures. NotAnswered.
+
+        The first of `debs` has to have packages; those of corrections may be empty, as at a suite's beginning.
+        """
         if not KEYRING.is_file():
             raise MissingError(
                 "Debian's archive keys are not on this machine",
@@ -85,7 +88,7 @@ class AptState:
         done = self._apt("apt-get", "-qq", "-o", "APT::Update::Error-Mode=any", "update")
         if done.code != 0:
             raise NotAnswered(done.err.strip() or done.out.strip())
-        wanted = [*(("deb", suite) for suite in debs), *(("deb-src", suite) for suite in sources)]
+        wanted = [*(("deb", suite) for suite in debs[:1]), *(("deb-src", suite) for suite in sources)]
         have = {(index.of, index.suite) for index in self.indices()}
         lacking = [suite for of, suite in wanted if (of, suite) not in have]
         if lacking:
