@@ -54,17 +54,19 @@ class Access:
                 token, until = self._tokens[scope] = self._fetch(parameters, scope)
             return {"Authorization": f"Bearer {token}"}
 
-    def challenged(self, response: Response, scope: str) -> bool:
-        """Take note of a 401 answer. True when another try with new headers makes sense."""
-        header = response.headers.get("WWW-Authenticate", "")
-        challenge = parse_challenge(header)
+    def challenged(self, response: Response, scope: str, sent: Mapping[str, str]) -> bool:
+        """Take note of a 401 answer to a request with the headers `sent`. True when another try makes sense."""
+        challenge = parse_challenge(response.headers.get("WWW-Authenticate", ""))
+        used = sent.get("Authorization", "")
         with self._lock:
             if challenge is None:
                 return False
-            if challenge[0] == "basic" and (self._challenge == challenge or self._credentials() is None):
-                return False
-            self._tokens.pop(scope, None)
             self._challenge = challenge
+            if challenge[0] == "basic":
+                login = self._credentials()
+                return login is not None and used != _basic(login)["Authorization"]
+            if used == f"Bearer {self._tokens.get(scope, ('', 0.0))[0]}":  # else another thread has a newer one
+                del self._tokens[scope]
             return True
 
     def _credentials(self) -> Login | None:

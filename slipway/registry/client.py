@@ -168,7 +168,7 @@ class Repository:
             except TransportError as error:
                 tries.broken(error)
                 continue
-            if response.status == 401 and not challenged and self.access.challenged(response, scope):
+            if response.status == 401 and not challenged and self.access.challenged(response, scope, sent):
                 challenged = True
                 response.drain_conn()
                 continue

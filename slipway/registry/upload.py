@@ -119,7 +119,7 @@ class Uploader:
         except TransportError as error:
             tries.broken(error)
             return None
-        if response.status == 401 and self._to.access.challenged(response, self._to.push_scope):
+        if response.status == 401 and self._to.access.challenged(response, self._to.push_scope, headers):
             response.drain_conn()
             tries.failed("the login ran out during the upload")
         elif response.status in (404, 416):  # forgotten, or at another byte than we thought
