@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from slipway.errors import MissingError, SlipwayError
+from slipway.errors import SlipwayError
+from slipway.host import apt as host_apt
 from slipway.host import process
+from slipway.host.packages import Tool
 from slipway.lock.archive import Archives
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -75,13 +77,7 @@ class AptState:
 
         The first of `debs` has to have packages; those of corrections may be empty, as at a suite's beginning.
         """
-        if not KEYRING.is_file():
-            raise MissingError(
-                "Debian's archive keys are not on this machine",
-                where=KEYRING,
-                why="without them an index could name any package",
-                remedy="apt-get install debian-archive-keyring",
-            )
+        host_apt.ensure([Tool(str(KEYRING), "debian-archive-keyring", "it checks Debian's signatures")])
         lines = [self._source("deb", suite, component) for suite in debs]
         lines += [self._source("deb-src", suite, component) for suite in sources]
         (self.folder / "etc/sources.list").write_text("".join(lines))

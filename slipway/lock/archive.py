@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from slipway.errors import MissingError
+from slipway.host import apt as host_apt
 from slipway.sources import apt
 from slipway.sources.address import local_path
+from slipway.sources.choose import DEBIAN_DEFAULTS
 from slipway.sources.mirrors import Mirrors
 
 
@@ -47,32 +49,35 @@ def candidates(
     """The archives to try, in order; the Debian keys decide whether one is what it seems to be.
 
     suite:      only for the template of python-apt-common
-    pinned:     sources.debian of the pins: "apt", or an archive's root
+    pinned:     sources.debian of the pins: "apt", or the root of an archive for machines whose apt knows none
     mirrors:    those of the command line come before all
     configured: apt's own archives, for tests
 
-    Raises MissingError where none is known.
+    Raises MissingError where none is known, with the command that helps.
     """
-    given = mirrors.debian or (() if pinned == "apt" else (pinned,))
-    if given:
-        named = [_root(address) for address in mirrors.debian_security]
-        return tuple(
-            Archives(root, security)
-            for root in map(_root, given)
-            for security in named or dict.fromkeys((beside(root), root))
-        )
-    found = tuple(dict.fromkeys(_of_apt(suite, apt.configured() if configured is None else configured)))
+    if mirrors.debian:
+        return tuple(_named(mirrors.debian, mirrors.debian_security))
+    found = tuple(_of_apt(apt.configured() if configured is None else configured))
+    if not found and pinned != "apt":
+        found = tuple(_named((pinned,), mirrors.debian_security))
     if not found:
-        raise MissingError(
-            "apt knows no Debian archive on this machine",
-            remedy="name one: `python3 build.py lock --mirror debian=URL` "
-            "(python-apt-common brings Debian's default: `apt-get install python-apt-common`)",
-        )
-    return found
+        host_apt.ensure([DEBIAN_DEFAULTS])
+        found = tuple(_of_apt(apt.template_archives(suite)))
+    if not found:
+        remedy = "name one: `python3 build.py lock --mirror debian=URL`"
+        raise MissingError("neither apt nor python-apt-common knows a Debian archive here", remedy=remedy)
+    return tuple(dict.fromkeys(found))
 
 
-def _of_apt(suite: str, configured: Sequence[apt.Archive]) -> Iterator[Archives]:
-    debian = apt.debian_archives(configured) or apt.template_archives(suite)
+def _named(main: Sequence[str], security: Sequence[str]) -> Iterator[Archives]:
+    """Roots that somebody named; security updates are looked for beside them and in them unless they are named too."""
+    for root in map(_root, main):
+        for other in [_root(address) for address in security] or (beside(root), root):
+            yield Archives(root, other)
+
+
+def _of_apt(configured: Sequence[apt.Archive]) -> Iterator[Archives]:
+    debian = apt.debian_archives(configured)
     secure = [archive.root for archive in debian if any(_is_security(name) for name in archive.suites)]
     main = [archive.root for archive in debian if not all(_is_security(name) for name in archive.suites)]
     for root, security in product(main, [*secure, None]):

@@ -49,7 +49,7 @@ def places_to_ask(selection: Selection, pip: PipConfig, mirrors: Mirrors) -> Ite
     main, links = indexes, folders
     extra: tuple[str, ...] = ()
     if not mirrors.wheels:
-        main = tuple(filter(None, [pip.index if pinned == "pip" else pinned]))
+        main = tuple(filter(None, [pinned if pip.index_is_default and pinned != "pip" else pip.index]))
         extra = pip.extra_indexes
         links = pip.find_links if _wants_pytorch(selection) or not main else ()
     pytorch = mirrors.pytorch or tuple(filter(None, [selection.sources.pytorch]))

@@ -32,7 +32,11 @@ def test_one_archive_may_hold_both() -> None:
 
 
 def test_ubuntu_falls_back_to_python_apts_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    template = [Archive("http://t.example/debian", ("bookworm",)), Archive("http://ts.example", ("bookworm-security",))]
+    monkeypatch.setattr(archive.host_apt, "ensure", lambda tools: None)
+    template = [
+        Archive("http://t.example/debian", ("bookworm",), ("main",)),
+        Archive("http://ts.example", ("bookworm-security",), ("main",)),
+    ]
     monkeypatch.setattr(archive.apt, "template_archives", lambda suite: template if suite == "bookworm" else [])
     assert candidates("bookworm", "apt", Mirrors(), [UBUNTU])[0] == Archives(
         "http://t.example/debian", "http://ts.example"
@@ -40,10 +44,19 @@ def test_ubuntu_falls_back_to_python_apts_template(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_archive_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive.host_apt, "ensure", lambda tools: None)
     monkeypatch.setattr(archive.apt, "template_archives", lambda suite: [])
     with pytest.raises(MissingError, match="--mirror debian=URL") as caught:
         candidates("bookworm", "apt", Mirrors(), [UBUNTU, VENDOR])
     assert caught.value.exit_code == 3
+
+
+def test_who_is_not_root_is_told_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive.host_apt, "is_there", lambda tool: False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(MissingError, match="install .*python-apt-common") as caught:
+        candidates("bookworm", "apt", Mirrors(), [UBUNTU])
+    assert "--mirror debian=URL" in str(caught.value)
 
 
 def test_a_mirror_comes_first_with_security_beside_it_or_in_it(tmp_path: Path) -> None:
@@ -56,10 +69,10 @@ def test_a_mirror_comes_first_with_security_beside_it_or_in_it(tmp_path: Path) -
     assert candidates("bookworm", "apt", named, [MAIN]) == (Archives(f"file:{tmp_path}", "http://s.example/x"),)
 
 
-def test_a_pinned_archive_replaces_apts() -> None:
-    assert candidates("bookworm", "http://p.example/d", Mirrors(), [MAIN]) == (
-        Archives("http://p.example/d", "http://p.example/d"),
-    )
+def test_a_pinned_archive_stands_in_where_apt_knows_none() -> None:
+    pinned = "http://p.example/d"
+    assert candidates("bookworm", pinned, Mirrors(), [UBUNTU]) == (Archives(pinned, pinned),)
+    assert candidates("bookworm", pinned, Mirrors(), [MAIN])[0].main == MAIN.root
 
 
 def test_paths_are_below_the_archive_that_holds_them() -> None:

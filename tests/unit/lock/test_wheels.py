@@ -191,9 +191,10 @@ def test_mirrors_come_before_what_pip_says(tmp_path: Path) -> None:
     assert asked(SELECTION, pip, Mirrors(pytorch=("https://t",)))[0] == (("main", "https://t"), ("/wheels",))
 
 
-def test_pinned_index_replaces_pips() -> None:
+def test_a_pinned_index_stands_in_for_pips_default() -> None:
     own = replace(NO_TORCH, sources=Sources(wheels="https://own"))
-    assert asked(own, PipConfig(index="main"))[0] == (("https://own",), ())
+    assert asked(own, PipConfig(index="default", index_is_default=True))[0] == (("https://own",), ())
+    assert asked(own, PipConfig(index="configured"))[0] == (("configured",), ())
 
 
 def test_uv_is_told_all_by_argument() -> None:
