@@ -26,33 +26,51 @@ KEPT = re.compile(
 )
 """Paths whose content gates and owners need: a full match."""
 
-_SECRETS: tuple[tuple[str, bytes, re.Pattern[bytes]], ...] = tuple(
-    (name, needle, re.compile(pattern))
-    for name, needle, pattern in (
-        # A header alone is what parsers and tests of them hold; a key has lines of base64 after it.
+_SECRETS: tuple[tuple[re.Pattern[bytes], tuple[tuple[str, re.Pattern[bytes]], ...]], ...] = tuple(
+    (re.compile(trigger), tuple((name, re.compile(pattern)) for name, pattern in patterns))
+    for trigger, patterns in (
         (
-            "private key",
-            b"PRIVATE KEY",
-            rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\n|\\r|\s)+(?:[A-Z][A-Za-z-]+: [^\n]*\s+)*"
-            rb"[\"' ]*[A-Za-z0-9+/=]{40}",
+            rb"PRIVATE KEY",
+            # A header alone is what parsers and tests of them hold; a key has lines of base64 after it.
+            (
+                (
+                    "private key",
+                    rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\n|\\r|\s)+(?:[A-Z][A-Za-z-]+: [^\n]*\s+)*"
+                    rb"[\"' ]*[A-Za-z0-9+/=]{40}",
+                ),
+            ),
         ),
-        ("AWS access key", b"AKIA", rb"(?<![A-Z0-9])AKIA(?![A-Z0-9]*EXAMPLE)[A-Z2-7]{16}(?![A-Z0-9])"),
-        ("GitHub token", b"ghp_", rb"\bghp_[A-Za-z0-9]{36}\b"),
-        ("GitHub token", b"gho_", rb"\bgho_[A-Za-z0-9]{36}\b"),
-        ("GitHub token", b"ghs_", rb"\bghs_[A-Za-z0-9]{36}\b"),
-        ("GitHub token", b"github_pat_", rb"\bgithub_pat_[A-Za-z0-9_]{60}"),
-        ("GitLab token", b"glpat-", rb"\bglpat-[A-Za-z0-9_-]{20}\b"),
-        ("Hugging Face token", b"hf_", rb"\bhf_[A-Za-z0-9]{34}\b"),
-        ("Slack token", b"xoxb-", rb"\bxoxb-[0-9]{8,}-[0-9A-Za-z-]{20}"),
-        ("Slack token", b"xoxp-", rb"\bxoxp-[0-9]{8,}-[0-9A-Za-z-]{20}"),
-        ("Google API key", b"AIza", rb"\bAIza[0-9A-Za-z_-]{35}\b"),
-        ("npm token", b"npm_", rb"\bnpm_[A-Za-z0-9]{36}\b"),
-        ("PyPI token", b"pypi-AgE", rb"\bpypi-AgE[A-Za-z0-9_-]{50}"),
-        ("OpenAI key", b"sk-proj-", rb"\bsk-proj-[A-Za-z0-9_-]{40}"),
-        ("Anthropic key", b"sk-ant-", rb"\bsk-ant-[A-Za-z0-9_-]{40}"),
-        ("NVIDIA key", b"nvapi-", rb"\bnvapi-[A-Za-z0-9_-]{60}"),
+        (
+            rb"A(?:KIA[A-Z2-7]{16}|Iza[0-9A-Za-z_-]{35})",
+            (
+                ("AWS access key", rb"AKIA(?<![A-Z0-9]AKIA)(?![A-Z0-9]*EXAMPLE)[A-Z2-7]{16}(?![A-Z0-9])"),
+                ("Google API key", rb"AIza(?<!\wAIza)[0-9A-Za-z_-]{35}(?![\w-])"),
+            ),
+        ),
+        (
+            rb"-[A-Za-z0-9][A-Za-z0-9_-]{19}",
+            (
+                ("GitLab token", rb"glpat-(?<!\wglpat-)[A-Za-z0-9_-]{20}(?![\w-])"),
+                ("Slack token", rb"xox[bp]-[0-9]{8,}-[0-9A-Za-z-]{20}"),
+                ("PyPI token", rb"pypi-AgE[A-Za-z0-9_-]{50}"),
+                ("OpenAI key", rb"sk-proj-[A-Za-z0-9_-]{40}"),
+                ("Anthropic key", rb"sk-ant-[A-Za-z0-9_-]{40}"),
+                ("NVIDIA key", rb"nvapi-[A-Za-z0-9_-]{60}"),
+            ),
+        ),
+        (
+            rb"_[A-Za-z0-9]{34}",
+            (
+                ("GitHub token", rb"gh[ops]_(?<!\wgh[ops]_)[A-Za-z0-9]{36}(?!\w)"),
+                ("Hugging Face token", rb"hf_(?<!\whf_)[A-Za-z0-9]{34}(?!\w)"),
+                ("npm token", rb"npm_(?<!\wnpm_)[A-Za-z0-9]{36}(?!\w)"),
+            ),
+        ),
+        (rb"github_pat_", (("GitHub token", rb"github_pat_[A-Za-z0-9_]{60}"),)),
     )
 )
+"""(trigger, kinds): kinds are looked for where the trigger matches. Both begin with a literal, which `re` finds ten
+times as fast as anything else; without that the search would take as long as all the rest of reading a layer."""
 
 
 class Content(NamedTuple):
@@ -117,5 +135,16 @@ def _marks(path: str, data: bytes) -> tuple[str, ...]:
         return ("pyc: timestamp",) if len(data) >= 16 and not data[4] & 1 else ()
     if b"\0" in data[:1024]:
         return ()
-    found = {name for name, needle, pattern in _SECRETS if needle in data and pattern.search(data)}
-    return tuple(f"secret: {name}" for name in sorted(found))
+    return tuple(f"secret: {name}" for name in secrets(data))
+
+
+def secrets(data: bytes) -> list[str]:
+    """Kinds of secrets that `data` holds, sorted. The patterns are those that the issuers document."""
+    kinds = {
+        name
+        for trigger, patterns in _SECRETS
+        if trigger.search(data)
+        for name, pattern in patterns
+        if pattern.search(data)
+    }
+    return sorted(kinds)

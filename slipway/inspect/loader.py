@@ -52,8 +52,9 @@ class Loader:
         for node in image.tree.files():
             facts = node.member.elf
             if node.member.kind == "file" and facts and facts.kind == elf.SHARED and facts.for_host:
-                for name in {facts.soname, posixpath.basename(node.path)} - {""}:
-                    self.by_soname[name].append(node)
+                name = posixpath.basename(node.path)
+                for known in {facts.soname, name if ".so" in name else ""} - {""}:
+                    self.by_soname[known].append(node)
 
     def find(self, user: Node, name: str) -> Found | None:
         """The library that `user` gets for `name`, None where none of the loader's own rules gives one."""

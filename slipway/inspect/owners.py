@@ -36,7 +36,7 @@ def owners(texts: Mapping[str, bytes], found: tuple[Package, ...], links: Mappin
     result: dict[str, str] = {}
     for package in found:
         if package.kind == "wheel":
-            result.update((path, package.label) for path in _record_paths(texts, package.path))
+            result.update(dict.fromkeys(_record_paths(texts, package.path), package.label))
     debs = {package.name: package.label for package in found if package.kind == "deb"}
     for path, text in texts.items():
         if path.startswith("var/lib/dpkg/info/") and path.endswith(".list"):
