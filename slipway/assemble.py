@@ -1,0 +1,178 @@
+"""From pins to an OCI layout: plan, fetch what missing layers need, make them, check the image, write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipway import lock as locks
+from slipway.build import Context, check_space, make_layers
+from slipway.errors import MissingError, UsageError
+from slipway.image.config import ImageLayer, image_config
+from slipway.image.definition import RUNTIME, labels, reference
+from slipway.image.layout import write_layout
+from slipway.image.manifest import CONFIG, Document, canonical, manifest
+from slipway.layers.cache import CachedLayer, LayerCache
+from slipway.layers.pool import WorkerPool
+from slipway.lock import file
+from slipway.lock.model import Artifact, Lock
+from slipway.pins.model import Selection
+from slipway.plan import Plan, make_plan, remember
+from slipway.progress import Progress
+from slipway.recipes import Recipes, recipes
+from slipway.store import Store
+from slipway.store.fetch import FetchOptions, bytes_to_fetch, fetch_artifacts
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which image, from where, and where it goes. root: the checkout."""
+
+    selection: Selection
+    lock: Lock
+    root: Path
+    store: Store
+    cache: LayerCache
+    output: Path
+    fetch: FetchOptions
+    jobs: int
+    sandbox: str = "strong"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A finished image: what its layout in `folder` holds."""
+
+    folder: Path
+    reference: str
+    digest: str
+    config_digest: str
+    layers: Sequence[ImageLayer]
+    made: Sequence[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all compressed layers."""
+        return sum(layer.blob.size for layer in self.layers)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "digest": self.digest,
+            "config": self.config_digest,
+            "reference": self.reference,
+            "output": str(self.folder),
+            "bytes": self.size,
+            "bytes_made": sum(layer.blob.size for layer in self.layers if layer.name in self.made),
+            "layers": [
+                {
+                    "name": layer.name,
+                    "key": layer.key,
+                    "digest": layer.blob.digest,
+                    "diff_id": layer.blob.diff_id,
+                    "bytes": layer.blob.size,
+                    "state": "made" if layer.name in self.made else "cached",
+                }
+                for layer in self.layers
+            ],
+        }
+
+
+def read_lock(selection: Selection, folder: Path = locks.FOLDER) -> Lock:
+    """The committed lock of an image. Raises UsageError where there is none, or where the pins have moved on."""
+    path = locks.path(selection.release, selection.variant, selection.arch, folder)
+    command = (
+        f"python3 build.py lock --release {selection.release} --variant {selection.variant} --arch {selection.arch}"
+    )
+    if not path.exists():
+        raise UsageError(
+            f"there is no lock for {selection.label}",
+            where=path,
+            why="only what is locked can be built: exact versions with their hashes",
+            remedy=command,
+        )
+    lock = file.read(path)
+    if lock.pins != selection.checksum:
+        raise UsageError(
+            "the lock is stale: versions.toml has changed since it was made",
+            where=path,
+            why="the image would not be what versions.toml says",
+            remedy=command,
+        )
+    return lock
+
+
+def plan(request: Request) -> tuple[Plan, Recipes]:
+    """What a build would do. Touches nothing but the cache's indexes of wheels."""
+    found = recipes(request.selection, request.lock, request.root, request.store, request.cache, request.sandbox)
+    notes = list(found.notes)
+    if found.missing:
+        notes.append(
+            f"{len(found.missing)} wheels are not in the store yet: the layers that they share with others can't be "
+            "looked up before they are"
+        )
+    return make_plan(request.selection.label, found.layers, request.cache, notes), found
+
+
+def assemble(request: Request, progress: Progress) -> Image:
+    """Make the image. Raises SlipwayError; whatever was finished by then stays in store and cache."""
+    _writable(request.output)
+    first, found = plan(request)
+    check_space(first, request.cache.root, bytes_to_fetch(_to_fetch(request, first, found), request.store))
+    for wheel, content in found.made.items():
+        if not request.store.has(wheel):
+            request.store.add_bytes(content)
+    if found.missing:
+        fetch_artifacts([wheel for wheel in found.missing if not wheel.made], request.store, request.fetch, progress)
+        first, found = plan(request)
+    wanted = _to_fetch(request, first, found)
+    if wanted:
+        fetch_artifacts(wanted, request.store, request.fetch, progress)
+    with WorkerPool(request.jobs) as pool:
+        context = Context(request.store, request.cache, pool, progress, request.jobs, request.sandbox)
+        layers = make_layers(first, context)
+    image = write_image(request, first, layers)
+    remember(first, request.cache)
+    return image
+
+
+def _to_fetch(request: Request, planned: Plan, found: Recipes) -> list[Artifact]:
+    """What missing layers are made from and has to be downloaded."""
+    made = {wheel.sha256 for wheel in found.made}
+    return [artifact for artifact in planned.artifacts if artifact.sha256 not in made]
+
+
+def write_image(request: Request, planned: Plan, layers: Sequence[CachedLayer]) -> Image:
+    """Configuration, manifest and layout over finished layers."""
+    named = [
+        ImageLayer(planned_layer.recipe.name, planned_layer.recipe.key, layer.blob)
+        for planned_layer, layer in zip(planned.layers, layers, strict=True)
+    ]
+    marks = labels(request.selection, request.lock)
+    config = Document(CONFIG, canonical(image_config(request.selection.arch, RUNTIME, named, marks)))
+    document = manifest(config, named, marks)
+    name = reference(request.selection)
+    write_layout(
+        request.output,
+        document,
+        config,
+        [(layer.blob.digest, layer.path) for layer in layers],
+        architecture=request.selection.arch,
+        reference=name,
+    )
+    made = [layer.recipe.name for layer in planned.misses]
+    return Image(request.output, name, document.digest, config.digest, named, made)
+
+
+def _writable(output: Path) -> None:
+    """Fail before minutes of work rather than after them."""
+    existing = next(path for path in (output, *output.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise MissingError(
+            "the output folder can't be written to",
+            where=output,
+            why="the image would have nowhere to go",
+            remedy="name another folder with --output, or make this one writable",
+        )

@@ -1,0 +1,83 @@
+"""Builds an image from its lock: fetches what is missing, makes the layers that no earlier build has made, writes an
+OCI layout. Nothing of the image is run, but for Debian's maintainer scripts and the libfabric build, both without a
+network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from slipway import lock as locks
+from slipway.assemble import Image, Request, assemble, read_lock
+from slipway.cli import common
+from slipway.cli.fetch import add_sources, fetch_options
+from slipway.layers.cache import LayerCache
+from slipway.pins import load
+from slipway.progress import Progress, open_progress, size_text
+from slipway.store import Store
+
+HELP = "assemble an image from its lock"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_selection(parser)
+    parser.add_argument("--output", type=Path, metavar="DIR", help="OCI layout to write (default: out/<image>)")
+    parser.add_argument("--locks", type=Path, default=locks.FOLDER, metavar="DIR", help="read the lock from here")
+    parser.add_argument("--load", action="store_true", help="load the image into the container engine afterwards")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once (default: one per core)"
+    )
+    parser.add_argument(
+        "--sandbox",
+        choices=("strong", "weak"),
+        default="strong",
+        help="weak: compile libfabric although the network can't be taken away here; the layer records it",
+    )
+    common.add_folders(parser)
+    add_sources(parser)
+    common.add_json(parser)
+
+
+def request(args: argparse.Namespace, progress: Progress) -> Request:
+    """What the options ask for. Raises UsageError and InvalidInput."""
+    selection = load(common.ROOT / "versions.toml").select(args.release, args.variant, args.arch)
+    return Request(
+        selection=selection,
+        lock=read_lock(selection, args.locks),
+        root=common.ROOT,
+        store=Store(args.store),
+        cache=LayerCache(args.cache.expanduser().absolute(), progress.warn),
+        output=(args.output or common.ROOT / "out" / selection.label).expanduser().absolute(),
+        fetch=fetch_options(args, selection),
+        jobs=max(args.jobs, 1),
+        sandbox=args.sandbox,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    with open_progress() as progress:
+        asked = request(args, progress)
+        with progress.step("build") as step:
+            image = assemble(asked, progress)
+            step.note(_summary(image))
+        loaded = _load(image, progress) if args.load else None
+    if args.json:
+        print(json.dumps({**image.as_json(), "loaded": loaded}, indent=2))
+    else:
+        print(f"{image.reference} {image.digest}\n{image.folder}")
+    return 0
+
+
+def _summary(image: Image) -> str:
+    made = f"{len(image.made)} layers made" if image.made else "nothing changed"
+    return f"{len(image.layers)} layers, {size_text(image.size)}, {made}"
+
+
+def _load(image: Image, progress: Progress) -> str:
+    from slipway.engine.find import require
+    from slipway.load.load import load as load_image
+
+    return load_image(image.folder, require(), image.reference, progress).reference
