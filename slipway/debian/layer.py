@@ -22,8 +22,8 @@ from slipway.sandbox import isolation, place, running
 from slipway.sandbox.workshop import Workshop
 
 KIND = "debian"
-FILES = Path(__file__).resolve().parents[2] / "docker" / "rootfs"
-"""Files of the image that come from no package."""
+FILES = Path(__file__).resolve().parents[2] / "docker" / "debian"
+"""Settings of apt and dpkg that come from no package; docker/rootfs goes into a layer that is cheap to make."""
 
 TOOLS = (
     Tool("mmdebstrap", "mmdebstrap", "it makes the image's Debian layer from the locked packages"),
