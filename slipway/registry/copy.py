@@ -95,9 +95,9 @@ def push_artifacts(
     with progress.step("push copy", sum(artifact.size for artifact in artifacts), "bytes") as step:
 
         def push(artifact: Artifact) -> None:
-            path = store.checked(artifact)
+            upload = Upload(f"sha256:{artifact.sha256}", artifact.size, lambda: store.checked(artifact))
             with step.part(artifact.name, artifact.size) as part:
-                if repository.push_blob(Upload(f"sha256:{artifact.sha256}", artifact.size, path), part.advance):
+                if repository.push_blob(upload, part.advance):
                     sent.append(artifact.size)
 
         try:

@@ -28,11 +28,14 @@ Moved = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Upload:
-    """Bytes to push: `content` of a file or bytes at hand. digest is `sha256:…`, size in bytes."""
+    """Bytes to push: at hand, or those of a file that is named, and may be checked, only when they have to be sent.
+
+    digest is `sha256:…`, size in bytes.
+    """
 
     digest: str
     size: int
-    content: Path | bytes
+    content: bytes | Path | Callable[[], Path]
 
     @classmethod
     def of(cls, data: bytes) -> Upload:
@@ -44,7 +47,8 @@ class Upload:
         if isinstance(self.content, bytes):
             yield self.content[start:]
             return
-        with self.content.open("rb", buffering=0) as file:
+        path = self.content if isinstance(self.content, Path) else self.content()
+        with path.open("rb", buffering=0) as file:
             file.seek(start)
             while chunk := file.read(READ_SIZE):
                 yield chunk

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import itertools
 import json
 import re
 import socket
@@ -36,7 +37,7 @@ class Registry(ThreadingHTTPServer):
         self.cut_at: list[int] = []
         self.seen: list[str] = []
         self.received = 0
-        self.lock = threading.Lock()
+        self.numbers = itertools.count()
 
     @property
     def host(self) -> str:
@@ -121,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         if sent != right and (sent or "push" in scope or not self.server.anonymous_pull):
             self.error(401, "who are you")
             return
-        token = f"t{self.server.seen.count('token')}"
+        token = f"t{next(self.server.numbers)}"
         self.server.tokens[token] = scope
         self.answer(200, {"Content-Type": "application/json"}, json.dumps({"token": token}).encode())
 
@@ -143,9 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
         if (mount := query.get("mount", [""])[0]) and query["from"][0] == "other" and mount in self.server.blobs:
             self.answer(201, {"Location": f"/v2/x/blobs/{mount}"})
             return
-        with self.server.lock:
-            name = f"u{len(self.server.uploads)}"
-            self.server.uploads[name] = bytearray()
+        name = f"u{next(self.server.numbers)}"
+        self.server.uploads[name] = bytearray()
         self.answer(202, {"Location": f"{self.uploads_at}/{name}?state=0"})
 
     def PATCH_uploads(self, name: str, _query: object, _body: bytes) -> None:
