@@ -31,7 +31,8 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
             "don't put it into the lower layer",
         )
     for replaced in image.tree.replaced:
-        finding = _replaced(replaced, names[replaced.lower.layer], names[replaced.upper.layer])
+        lower = names[replaced.lower.layer] if replaced.lower.layer >= 0 else "below"
+        finding = _replaced(replaced, lower, names[replaced.upper.layer])
         if finding is not None and replaced.path not in LAST_WORD:
             yield finding
     for number, index in enumerate(image.indexes):

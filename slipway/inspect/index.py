@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import tempfile
 from io import BufferedReader
 from pathlib import Path
@@ -20,6 +21,9 @@ from slipway.inspect.layout import LayerRef, missing_blob
 from slipway.inspect.owners import Package
 from slipway.inspect.stream import LayerStream
 from slipway.inspect.untar import Kind, TarMember, TarReader
+
+_OWNERS_ONLY = re.compile(r".*\.dist-info/(RECORD|METADATA)|var/lib/dpkg/.*")
+"""Kept texts that are needed while an index is made, and are long."""
 
 
 class Member(NamedTuple):
@@ -111,7 +115,7 @@ def _read(layer: LayerRef, file: BufferedReader) -> LayerIndex:
         stream.tar_size,
         tuple(m._replace(owner=owned[m.path]) if m.path in owned else m for m in members),
         packages,
-        {path: text for path, text in texts.items() if not path.endswith(("/RECORD", "/METADATA", ".list", "/status"))},
+        {path: text for path, text in texts.items() if not _OWNERS_ONLY.fullmatch(path)},
     )
 
 

@@ -50,5 +50,5 @@ def _unpack(form: struct.Struct, data: bytes, offset: int) -> tuple[int, ...]:
 def _string(data: bytes, offset: int) -> str:
     end = data.find(b"\0", offset)
     if end < 0:
-        raise ValueError("one of its names has no end")
+        raise ValueError("it has a name without an end")
     return data[offset:end].decode("utf-8", "surrogateescape")

@@ -112,31 +112,36 @@ class Tree:
         return "/".join(real)
 
     def _add(self, number: int, member: Member) -> None:
-        path = self._real(member.path)
-        if path is None:
-            path = member.path
+        path = self._real(number, member.path)
         old = self.nodes.get(path)
         node = Node(path, member, number)
         if old is not None:
-            if old.layer not in (-1, number):
+            if old.layer not in (-1, number) or (old.layer == -1 and member.kind != "directory"):
                 self.replaced.append(Replaced(path, old, node))
             if old.member.kind == "directory" and member.kind != "directory":
                 self._remove_below(path)
         self.nodes[path] = node
 
-    def _real(self, path: str) -> str | None:
-        """Where a member lands: its parents resolved, made where nobody wrote them; its last part as it is."""
+    def _real(self, number: int, path: str) -> str:
+        """Where a member lands: its parents resolved, made where nobody wrote them; its last part as it is.
+
+        A parent that is a file, or a symlink in a circle, becomes a directory, as it does in an overlay.
+        """
         parent, _, name = path.rpartition("/")
         known = self.nodes.get(parent)
         if known is not None and known.member.kind == "directory":
             return path
         real = self._walk(parent, final=True, create=True)
         if real is None:
-            return None
-        missing = real
-        while missing and missing not in self.nodes:
-            self.nodes[missing] = Node(missing, Member(missing, "directory", 0o755), -1)
-            missing = missing.rpartition("/")[0]
+            real = parent
+        folder = real
+        while folder:
+            old = self.nodes.get(folder)
+            if old is None or old.member.kind != "directory":
+                self.nodes[folder] = Node(folder, Member(folder, "directory", 0o755), -1)
+                if old is not None:
+                    self.replaced.append(Replaced(folder, old, Node(folder, self.nodes[folder].member, number)))
+            folder = folder.rpartition("/")[0]
         return f"{real}/{name}" if real else name
 
     def _whiteouts(self, number: int, layer: LayerIndex) -> None:

@@ -6,6 +6,7 @@ import image_builder as make
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from slipway.inspect.elf import Elf, ElfError, parse
 
 RICH = make.elf(
