@@ -1,1 +1,1 @@
-"""What carries the KV cache between nodes: libfabric, compiled from its pinned source, and the cpu variant's CUDA stubs."""
+"""What carries the KV cache between nodes: libfabric from its pinned source, and the cpu variant's CUDA stand-ins."""
