@@ -30,9 +30,6 @@ class Finding:
     remedy: str
     severity: Severity = "error"
 
-    def __str__(self) -> str:
-        return f"{self.what}\n  where: {self.subject}\n  why it matters: {self.why}\n  what to do: {self.remedy}"
-
 
 @dataclass(frozen=True)
 class GateSettings:
@@ -130,7 +127,7 @@ class Report:
         )
 
     def text(self) -> str:
-        """For people: a line per gate, then everything that refuses or warns."""
+        """For people: a line per gate, then the warnings. What refuses is in `ImageRefused`."""
         lines = []
         for result in self.results:
             errors = sum(finding.severity == "error" for finding in result.findings)
@@ -138,15 +135,23 @@ class Report:
             counts = [f"{errors} refused"] * bool(errors) + [f"{warnings} warnings"] * bool(warnings)
             counts += [f"{len(result.excused)} excused"] * bool(result.excused)
             lines.append(f"{'NO' if errors else 'ok':3} {result.name:11} {', '.join(counts) or result.proves}")
-        for severity in ("warning", "error"):
-            for gate, finding in self.findings(severity):
-                lines += ["", f"{severity}: {gate}: {finding}"]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_grouped("warning: ", self.findings("warning"))])
 
     def refuse(self) -> None:
         """Raises ImageRefused when a gate said no."""
         if not self.ok:
             raise ImageRefused(self)
+
+
+def _grouped(prefix: str, findings: Iterable[tuple[str, Finding]]) -> list[str]:
+    """Lines: findings that mean the same and want the same done, under one heading."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for gate, finding in findings:
+        groups.setdefault((gate, finding.why, finding.remedy), []).append(f"  {finding.subject}: {finding.what}")
+    lines = []
+    for (gate, why, remedy), members in groups.items():
+        lines += ["", f"{prefix}{gate}: {why}", *members, f"  what to do: {remedy}"]
+    return [line.encode("utf-8", "backslashreplace").decode() for line in lines]
 
 
 class ImageRefused(GateRefused):
@@ -163,8 +168,7 @@ class ImageRefused(GateRefused):
         self.report = report
 
     def __str__(self) -> str:
-        findings = "\n".join(f"{gate}: {finding}" for gate, finding in self.report.findings("error"))
-        return f"{super().__str__()}\n{findings}"
+        return "\n".join([super().__str__(), *_grouped("", self.report.findings("error"))])
 
     def as_json(self) -> dict[str, object]:
         return {**super().as_json(), "report": self.report.as_json()}
