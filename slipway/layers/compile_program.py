@@ -4,14 +4,11 @@ A question is (length of the name, length of the source) as two 4-byte numbers, 
 status byte (0: byte-code, 1: why there is none), a length, and that. Little-endian. Ends at the end of stdin.
 
 The bytes of a .pyc must not depend on what was compiled before it, by which process, on which machine. marshal writes
-FLAG_REF on every object that anybody else holds a reference to, and strings are shared by interning them with all code
-of the process, so:
-
-- every string of a code object is held once more while it is written: FLAG_REF then stands on all strings;
-- one-character strings exist once per process and stay interned once they are: they are interned before the start;
-- sets are written in the order of their marshalled members (CPython 3.11), whatever the hash seed, which is fixed too.
-
-Everything else in a code object belongs to that code alone.
+FLAG_REF on every object that anybody else holds a reference to. Most of a code object belongs to that code alone; what
+it shares with the process are small numbers and the like, which exist once and for ever, and interned strings, on which
+marshal always sets the flag (CPython 3.11 and later). One thing is left: strings of one character also exist once per
+process, and stay interned once some module uses them as a name. All of them are interned before the start.
+Sets are written in the order of their marshalled members, whatever the hash seed, which is fixed too.
 """
 
 import _imp
@@ -19,38 +16,15 @@ import importlib.util
 import marshal
 import struct
 import sys
-from types import CodeType
 
 _QUESTION = struct.Struct("<II")
 _ANSWER = struct.Struct("<BI")
 _UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: hash-based, and the source is not looked at when importing
 
 
-def strings_of(code: CodeType, held: list[object]) -> None:
-    """Append every string in `code` and in the code objects within it to `held`."""
-    held += (code.co_name, code.co_qualname, code.co_filename)
-    held += code.co_names
-    held += code.co_varnames
-    held += code.co_cellvars
-    held += code.co_freevars
-    _constants(code.co_consts, held)
-
-
-def _constants(values: object, held: list[object]) -> None:
-    for value in values:  # type: ignore[attr-defined]
-        if isinstance(value, str):
-            held.append(value)
-        elif isinstance(value, CodeType):
-            strings_of(value, held)
-        elif isinstance(value, tuple | frozenset):
-            _constants(value, held)
-
-
 def pyc(source: bytes, name: str) -> bytes:
     """The .pyc of a module whose file will be called `name`. Raises SyntaxError or ValueError."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
-    held: list[object] = []
-    strings_of(code, held)
     digest = _imp.source_hash(importlib.util._RAW_MAGIC_NUMBER, source)  # type: ignore[attr-defined]
     return importlib.util.MAGIC_NUMBER + _UNCHECKED + digest + marshal.dumps(code)
 
@@ -66,7 +40,7 @@ def main() -> None:
         source = read.read(length)
         try:
             status, answer = 0, pyc(source, name)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        except (SyntaxError, ValueError, RecursionError) as error:
             status, answer = 1, f"{type(error).__name__}: {error}".encode("utf-8", "replace")
         write.write(_ANSWER.pack(status, len(answer)) + answer)
         write.flush()

@@ -26,8 +26,8 @@ _USTAR_MAX_SIZE = 8**11 - 1
 _USTAR_MAX_ID = 8**7 - 1
 _ZEROS = bytes(BLOCK)
 _PADDING = tuple(bytes(-size % BLOCK) for size in range(BLOCK))
-_NOT_NORMAL = re.compile(r"^/|(^|/)\.{0,2}(/|$)", re.DOTALL)
-_WHITEOUT = re.compile(r"(^|/)\.wh\.", re.DOTALL)
+_NOT_NORMAL = re.compile(r"^/|(^|/)\.{0,2}(/|\Z)")
+_WHITEOUT = re.compile(r"(^|/)\.wh\.")
 
 
 class Sink(Protocol):

@@ -11,14 +11,14 @@ MAX_PATH = 1024
 """Bytes of a member's name: Linux stops at 4096 for a whole path, container tools earlier."""
 
 _MAX_PART = 255
-_BAD = re.compile(r"[\x00-\x1f\x7f\\]|^/|(^|/)\.{0,2}(/|$)|^[A-Za-z]:", re.DOTALL)
+_BAD = re.compile(r"[\x00-\x1f\x7f\\]|^/|(^|/)\.{0,2}(/|\Z)|^[A-Za-z]:")
 _REASONS = (
     (re.compile(r"\x00"), "its name holds a NUL byte"),
     (re.compile(r"[\x00-\x1f\x7f]"), "its name holds a control character"),
     (re.compile(r"\\"), "its name holds a backslash"),
     (re.compile(r"^/"), "its name is absolute"),
     (re.compile(r"^[A-Za-z]:"), "its name has a drive letter"),
-    (re.compile(r"(^|/)\.\.(/|$)"), "its name leads out of the tree"),
+    (re.compile(r"(^|/)\.\.(/|\Z)"), "its name leads out of the tree"),
 )
 
 

@@ -12,7 +12,7 @@ from slipway.wheel.refused import RefusedWheel
 
 _SECTIONS = ("console_scripts", "gui_scripts")
 _VALUE = re.compile(r"(?P<module>[\w.]+)\s*:\s*(?P<attr>[\w.]+)\s*(\[[^\]]*\])?\s*", re.DOTALL)
-_BAD_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|^\.{0,2}$|^\.wh\.")
+_BAD_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|^\.{0,2}\Z|^\.wh\.")
 _PLACEHOLDER = b"#!python"
 
 _IMPORT = re.compile(r"^from (?P<module>[\w.]+) import \w+$", re.MULTILINE)
