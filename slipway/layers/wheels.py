@@ -109,9 +109,16 @@ class WheelPlan:
     options: Options
 
 
-def plan_wheels(wheels: Iterable[Wheel], options: Options, store: WheelStore, cache: LayerCache) -> WheelPlan:
+def plan_wheels(
+    wheels: Iterable[Wheel],
+    options: Options,
+    store: WheelStore,
+    cache: LayerCache,
+    made: Mapping[Wheel, bytes] | None = None,
+) -> WheelPlan:
     """Assign wheels to layers and settle who writes what. Reads wheels' directories once; their index is kept.
 
+    made: content of wheels that the driver makes itself and that need not be in the store yet
     Raises UsageError for an sdist, a wheel that doesn't fit, and for paths that wheels fight over; RefusedWheel for a
     wheel that may not enter an image.
     """
@@ -123,6 +130,8 @@ def plan_wheels(wheels: Iterable[Wheel], options: Options, store: WheelStore, ca
     with paused_gc():
         for wheel in wheels:
             index = indexes.get(wheel)
+            if index is None and made is not None and wheel in made:
+                index = indexes.make_from(wheel, made[wheel])
             if index is None and store.has(wheel):
                 index = indexes.make(wheel, store.path(wheel.sha256))
             if index is not None:

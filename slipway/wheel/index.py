@@ -92,6 +92,13 @@ class Indexes:
         self.put(wheel, index)
         return index
 
+    def make_from(self, wheel: Wheel, content: bytes) -> WheelIndex:
+        """The same for a wheel that is only in memory."""
+        descriptor = os.memfd_create(wheel.file[:200])
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            file.write(content)
+            return self.make(wheel, Path(f"/proc/self/fd/{descriptor}"))
+
     def put(self, wheel: Wheel, index: WheelIndex) -> None:
         """Keep an index, also one that came from elsewhere. A cache that can't be written stays as it is."""
         path = self.path(wheel)

@@ -23,7 +23,6 @@ from slipway.layers.bytecode import NO_BYTECODE, Bytecode, compiled, compiler, d
 from slipway.layers.cache import LayerCache
 from slipway.layers.debfile import unpack
 from slipway.layers.image_python import ImagePython, image_python, python_debs
-from slipway.layers.venv import python_version
 from slipway.layers.wheels import Options, build_group, plan_wheels
 from slipway.lock.model import Deb
 from slipway.wheel.content import OpenWheel
@@ -149,11 +148,6 @@ def test_packages_of_python() -> None:
     assert [d.name for d in python_debs(debs, "3.11")] == NAMES
     with pytest.raises(UsageError, match="python3.12-minimal"):
         python_debs(debs, "3.12")
-
-
-@pytest.mark.parametrize("version", ["3.11.2-6+deb12u9", "1:3.11.2~rc1-1", "3.11.2+dfsg-1", "3.11.2"])
-def test_version_of_python(version: str) -> None:
-    assert python_version([deb("python3.11-minimal", version)], "3.11") == "3.11.2"
 
 
 def make_deb(path: Path, kind: str = "xz", files: dict[str, bytes] | None = None) -> Path:

@@ -89,6 +89,16 @@ def test_plan_without_the_wheels_is_provisional(warehouse: Warehouse) -> None:
         build_group(blind.groups[0], blind.options, warehouse.store, cache)
 
 
+def test_plan_with_wheels_that_are_only_in_memory(warehouse: Warehouse) -> None:
+    one, two = warehouse.wheel("one"), warehouse.wheel("two")
+    real, _ = planned(warehouse, [one, two])
+    content = warehouse.store.path(two.sha256).read_bytes()
+    warehouse.store.path(two.sha256).unlink()
+    cache = LayerCache(warehouse.root / "other")
+    assert plan_wheels([one, two], real.options, warehouse.store, cache).missing == (two,)
+    assert plan_wheels([one, two], real.options, warehouse.store, cache, {two: content}).groups == real.groups
+
+
 def test_same_path_same_bytes_is_written_once(warehouse: Warehouse) -> None:
     shared = {"common/__init__.py": "same\n"}
     one = warehouse.wheel("one", files=shared)
