@@ -44,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     *_drop("lock file", "etc/.pwd.lock", "var/lib/dpkg/lock*", "var/lib/dpkg/triggers/Lock"),
     *_drop("made over the merged tree by the image's last layer", "etc/ld.so.cache"),
     *_drop("cache", "var/cache/ldconfig/**", "var/cache/man/**", "var/cache/fontconfig/**"),
+    *_keep("dpkg knows them, apt wants them", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"),
     *_drop("cache that apt makes anew", "var/cache/apt/**", "var/lib/apt/lists/**"),
     *_drop("log", "var/log/**"),
     *_drop("state of a running system", "run/**", "tmp/**", "var/tmp/**", "dev/**", "proc/**", "sys/**"),
@@ -55,7 +56,7 @@ RULES: tuple[Rule, ...] = (
     *_keep("packages with manual pages want to link into it", "usr/share/man", "usr/share/man/man?"),
     *_drop("manual page", "usr/share/man/**"),
     *_drop("translation", "usr/share/locale/**"),
-    *_drop("for Debian's developers", "usr/share/lintian/**", "usr/share/bug/**"),
+    *_drop("for Debian's developers", "usr/share/lintian/**"),
 )
 
 KEPT_FOLDERS = frozenset(
