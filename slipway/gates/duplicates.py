@@ -36,5 +36,5 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
                 "every pull moves them twice",
                 "leave one package out, or make one a link",
                 # A zip can't hold links: lib.so, lib.so.1 and lib.so.1.2 of one wheel are three files.
-                "warning" if node.member.owner and node.member.owner == first.member.owner else "error",
+                "note" if node.member.owner and node.member.owner == first.member.owner else "error",
             )

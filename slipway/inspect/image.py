@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +13,7 @@ from slipway.inspect.index import LayerIndex, is_cached, layer_index, make_index
 from slipway.inspect.layout import LayerRef, Layout, open_layout
 from slipway.inspect.owners import Package
 from slipway.inspect.tree import Node, Tree
+from slipway.layers.pool import WorkerPool
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,19 @@ def read_image(
     """Read an OCI layout. Layers whose index `cache` (a folder) lacks are read in `jobs` processes (None: all cores).
 
     done is called after each layer, in no particular order of layers. Raises UsageError for what is no layout,
-    WrongArtifact for damaged blobs.
+    WrongArtifact for damaged blobs, BuildFailed when a worker process died.
     """
     layout = open_layout(source, architecture) if isinstance(source, Path) else source
     jobs = jobs or len(os.sched_getaffinity(0))
     missing = sorted((ref for ref in layout.layers if not is_cached(ref, cache)), key=lambda ref: -ref.size)
     made: dict[str, LayerIndex] = {}
     if min(len(missing), jobs) > 1 and sum(ref.size for ref in missing) > _WORTH_A_PROCESS:
-        # spawn: a forked child could inherit a lock that another thread of the driver holds.
-        with ProcessPoolExecutor(min(len(missing), jobs), multiprocessing.get_context("spawn")) as pool:
-            futures = {ref.diff_id: pool.submit(make_index, ref, cache) for ref in missing}
-            for ref in missing:
-                made[ref.diff_id] = futures[ref.diff_id].result()
+        with WorkerPool(min(len(missing), jobs)) as pool:
+            futures: list[tuple[LayerRef, Future[LayerIndex]]] = [
+                (ref, pool.submit(make_index, ref, cache, size=ref.size)) for ref in missing
+            ]
+            for ref, future in futures:
+                made[ref.diff_id] = future.result()
                 if done:
                     done(ref)
     indexes = []

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,8 +81,11 @@ def is_cached(layer: LayerRef, cache: Path | None) -> bool:
     return cache is not None and _cache_file(layer, cache).is_file()
 
 
-def make_index(layer: LayerRef, cache: Path | None) -> LayerIndex:
-    """Read the blob, check both of its digests on the way, keep the result in `cache`. Raises WrongArtifact."""
+def make_index(layer: LayerRef, cache: Path | None, report: Callable[[int], None] | None = None) -> LayerIndex:
+    """Read the blob, check both of its digests on the way, keep the result in `cache`. Raises WrongArtifact.
+
+    report is told of compressed bytes that are done: all at once, at the end (a worker of slipway.layers.pool).
+    """
     try:
         with layer.path.open("rb") as file:
             index = _read(layer, file)
@@ -89,6 +93,8 @@ def make_index(layer: LayerRef, cache: Path | None) -> LayerIndex:
         raise missing_blob(layer.path, layer.digest) from error
     if cache is not None:
         _store(index, _cache_file(layer, cache))
+    if report is not None:
+        report(layer.size)
     return index
 
 

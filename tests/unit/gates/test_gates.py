@@ -207,7 +207,7 @@ def test_big_duplicates(tmp_path: Path) -> None:
     two = make.wheel("two", "1", {"two/libbig.so": BIG})
     findings = found(duplicates, tmp_path, one, two)
     assert [(f.subject.rpartition("/")[2], f.severity) for f in findings] == [
-        ("libbig.so.1", "warning"),
+        ("libbig.so.1", "note"),
         ("libbig.so", "error"),
     ]
 
