@@ -21,3 +21,15 @@ def build_app(args: dict[str, Any]) -> Any:
     from serve_app.app.single import build
 
     return build(args)
+
+
+def build_pd_app(args: dict[str, Any]) -> Any:
+    """Prefill on one node, decode on another, behind one OpenAI endpoint.
+
+    args: Ray's own schema for `ray.serve.llm:build_pd_openai_app` (`prefill_config`, `decode_config`, ...) or the short
+    form (`model`, `prefill`, `decode`), both with an optional `kv_transfer` block (serve_app.pd.settings).
+    Raises serve_app.errors.ConfigError with every problem found.
+    """
+    from serve_app.pd.build import build
+
+    return build(args)

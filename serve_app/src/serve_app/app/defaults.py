@@ -15,6 +15,7 @@ CPU_ENVIRONMENT = {
 }
 
 LOCAL_MODEL = "serve_app.app.local_model.LocalModel"
+WHY_LOCAL = "derived from model_source: a folder needs no download step"
 
 
 def fill_engine(config: dict[str, Any], kind: hardware.Kind | None = None) -> None:

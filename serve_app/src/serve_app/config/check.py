@@ -34,6 +34,18 @@ NESTED = {
     ("pd_serving_args", "ingress_cls_config"): "ingress_cls_config",
     ("pd_serving_args", "prefill_config"): "llm_config",
     ("pd_serving_args", "decode_config"): "llm_config",
+    ("pd_serving_args", "kv_transfer"): "kv_transfer",
+    ("short_form", "model"): "short_model",
+    ("short_form", "prefill"): "short_role",
+    ("short_form", "decode"): "short_role",
+    ("short_form", "kv_transfer"): "kv_transfer",
+    ("short_form", "ingress"): "deployment_config",
+    ("short_model", "engine"): "engine_kwargs",
+    ("short_role", "engine"): "engine_kwargs",
+    ("short_role", "autoscaling"): "autoscaling_config",
+    ("short_role", "accelerator"): "accelerator_config",
+    ("short_role", "placement"): "placement_group_config",
+    ("short_role", "runtime_env"): "runtime_env",
 }
 """(section, key) → the section that the value is, when it is a mapping."""
 
@@ -42,6 +54,8 @@ REQUIRED = {
     "model_loading_config": ("model_id",),
     "llm_serving_args": ("llm_configs",),
     "pd_serving_args": ("prefill_config", "decode_config"),
+    "short_form": ("model", "prefill", "decode"),
+    "short_model": ("id",),
     "application": ("import_path",),
     "serve": ("applications",),
 }
@@ -119,7 +133,8 @@ class Checker:
         elif target in SINGLE:
             self.section(args, "llm_serving_args", join(path, "args"))
         elif target in PREFILL_DECODE:
-            self.section(args, "pd_serving_args", join(path, "args"))
+            short = target == PREFILL_DECODE[0] and "model" in args
+            self.section(args, "short_form" if short else "pd_serving_args", join(path, "args"))
 
     def _in_llm_serving_args(self, data: dict[str, Any], path: str) -> None:
         configs = data.get("llm_configs")

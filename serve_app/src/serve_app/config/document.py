@@ -39,6 +39,16 @@ def join(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
+def unshared(data: Any) -> Any:
+    """A copy in which nothing is shared: a YAML alias (`decode_config: *base`) is one object in two places, and what
+    is filled in at one would stand at the other. (copy.deepcopy keeps such sharing.)"""
+    if isinstance(data, dict):
+        return {key: unshared(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [unshared(value) for value in data]
+    return data
+
+
 def read(path: Path) -> Document:
     """Reads a file. Raises ConfigError when it can't be read, is no YAML, or says a key twice."""
     try:

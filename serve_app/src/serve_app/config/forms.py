@@ -30,7 +30,8 @@ def plan(document: Document) -> Plan:
     """Checks a document and brings it into one form. Raises ConfigError with every problem.
 
     Taken: a Serve file (`applications:`), the arguments of a builder (`llm_configs:` or `prefill_config:` and
-    `decode_config:`), or one LLMConfig (`model_loading_config:`).
+    `decode_config:`), the short form of prefill/decode (`model:`, `prefill:`, `decode:`), or one LLMConfig
+    (`model_loading_config:`).
     """
     data = copy.deepcopy(document.data)
     checker = Checker()
@@ -53,6 +54,8 @@ def _form(data: dict[str, Any]) -> tuple[str, str] | None:
         return None
     if "prefill_config" in data or "decode_config" in data:
         return "pd_serving_args", "serve_app:build_pd_app"
+    if {"prefill", "decode"} & set(data):
+        return "short_form", "serve_app:build_pd_app"
     if "model_loading_config" in data:
         return "llm_config", "serve_app:build_app"
     if "llm_configs" in data:
@@ -69,7 +72,8 @@ def _missing_models(data: Any, path: str) -> list[Problem]:
     problems = []
     for key, value in data.items():
         at = f"{path}.{key}" if path else str(key)
-        if key == "model_source" and isinstance(value, str) and value.startswith(("/", "./", "../", "~")):
+        named = key == "model_source" or at.endswith("model.source")
+        if named and isinstance(value, str) and value.startswith(("/", "./", "../", "~")):
             if not Path(value).expanduser().exists():
                 problems.append(Problem(at, f"there is no {value} on this machine"))
         else:

@@ -37,6 +37,32 @@ class Known:
         return self.sections[section]
 
 
+def _ours() -> dict[str, dict[str, dict[str, Any]]]:
+    """Sections that Ray does not know."""
+    from serve_app.pd import settings
+
+    role = {
+        "replicas": {"kinds": ["choice", "int"], "choices": ["auto"]},
+        "autoscaling": {"kinds": ["dict"]},
+        "engine": {"kinds": ["dict"]},
+        "accelerator_type": {"kinds": ["str"]},
+        "accelerator": {"kinds": ["dict"]},
+        "placement": {"kinds": ["dict"]},
+        "runtime_env": {"kinds": ["dict"]},
+    }
+    return {
+        "kv_transfer": settings.known(),
+        "short_form": {name: {"kinds": ["dict"]} for name in ("model", "prefill", "decode", "kv_transfer", "ingress")},
+        "short_model": {
+            "id": {"kinds": ["str"]},
+            "source": {"kinds": ["str", "dict"]},
+            "tokenizer": {"kinds": ["str"]},
+            "engine": {"kinds": ["dict"]},
+        },
+        "short_role": role,
+    }
+
+
 @functools.cache
 def load() -> Known:
     """The table of the installed Ray and vLLM; of the newest release, not exact, when there is none for them."""
@@ -47,11 +73,11 @@ def load() -> Known:
     ]
     tables.sort(key=lambda table: [int(part) for part in table["versions"]["ray"].split(".")])
     installed = _installed()
-    for table in tables:
-        if table["versions"] == installed:
-            return Known(table["sections"], exact=True)
     # Where Ray is not installed (a laptop that only checks a file) the newest table is the best there is.
-    return Known(tables[-1]["sections"], exact=not installed)
+    chosen = next((table for table in tables if table["versions"] == installed), tables[-1])
+    sections = {**chosen["sections"], **_ours()}
+    sections["pd_serving_args"] = {**sections["pd_serving_args"], "kv_transfer": {"kinds": ["dict"]}}
+    return Known(sections, exact=not installed or chosen["versions"] == installed)
 
 
 def _installed() -> dict[str, str]:

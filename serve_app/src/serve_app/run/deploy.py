@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,8 @@ saves a process that imports everything once more."""
 def connect(spec: Spec, session: Path | None) -> None:
     """ray.init and Serve's controller and proxy, on the endpoint's address."""
     logging.getLogger("ray").setLevel(logging.WARNING)
+    # vLLM's import takes as long as Ray's start, and both mostly wait: side by side. `deploy` then finds it done.
+    threading.Thread(target=importlib.import_module, args=["ray.serve.llm"], daemon=True).start()
     if session is not None:
         ray.init(**ray_local.options(resources.logical_cpus(spec.serve), session), namespace="serve")
     else:

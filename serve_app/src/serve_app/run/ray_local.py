@@ -45,8 +45,9 @@ def options(logical_cpus: int, session: Path) -> dict[str, Any]:
         "object_store_memory": memory,
         "_temp_dir": str(session),
         **({"_plasma_directory": folder} if folder else {}),
-        # Idle workers started ahead would take the cores from the replicas' imports.
-        "_system_config": {"prestart_worker_first_driver": False},
+        # Idle workers started ahead would take the cores from the replicas' imports. And replicas are the service, not
+        # batch work to be stepped back for everything else on the machine (Ray's default niceness is 15).
+        "_system_config": {"prestart_worker_first_driver": False, "worker_niceness": 0},
     }
 
 

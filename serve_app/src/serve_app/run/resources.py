@@ -20,11 +20,22 @@ def logical_cpus(serve: dict[str, Any]) -> int:
 
 def _of_application(args: dict[str, Any]) -> float:
     configs = [*args.get("llm_configs", []), args.get("prefill_config"), args.get("decode_config")]
+    configs += [_role(args, role) for role in ("prefill", "decode")]
     if "model_loading_config" in args:
         configs.append(args)
     engines = sum(_of_engine(config) for config in configs if isinstance(config, dict))
     ingress = args.get("ingress_deployment_config") or {}
     return engines + _replicas(ingress) * _number((ingress.get("ray_actor_options") or {}).get("num_cpus"), 1.0)
+
+
+def _role(args: dict[str, Any], role: str) -> dict[str, Any] | None:
+    """A role of the short form, as much of it as counts here."""
+    block = args.get(role)
+    if not isinstance(block, dict):
+        return None
+    deployment = {"num_replicas": block.get("replicas"), "autoscaling_config": block.get("autoscaling")}
+    engine = {**((args.get("model") or {}).get("engine") or {}), **(block.get("engine") or {})}
+    return {"deployment_config": deployment, "engine_kwargs": engine, "placement_group_config": block.get("placement")}
 
 
 def _of_engine(config: dict[str, Any]) -> float:

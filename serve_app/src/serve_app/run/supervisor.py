@@ -15,10 +15,11 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from serve_app.errors import EXIT_FAILED, EXIT_INTERRUPTED
-from serve_app.run import processes
+from serve_app.run import processes, shared_memory
 from serve_app.run.phases import Reporter
 
 DRAIN_S = 20.0
@@ -41,6 +42,7 @@ class Supervisor:
     signals: list[int] = field(default_factory=list)
     ready: bool = False
     _buffers: dict[int, bytes] = field(default_factory=dict)
+    _shared: set[Path] = field(default_factory=set)
 
     def run(self) -> int:
         """Until the runner ends or a signal came; the exit code."""
@@ -97,6 +99,7 @@ class Supervisor:
 
     def _begin_to_stop(self, runner: int) -> float:
         """Tells the runner; until when it may take."""
+        self._shared |= shared_memory.of(processes.below(os.getpid()))
         name = signal.Signals(self.signals[0]).name
         if not self.ready:
             self.report.event("stopping", f"{name} while loading: ending at once", signal=name)
@@ -106,7 +109,9 @@ class Supervisor:
         return time.monotonic() + DRAIN_S
 
     def _finish(self, ended: int | None) -> int:
+        self._shared |= shared_memory.of(processes.below(os.getpid()))
         killed = processes.end_all(os.getpid(), GRACE_S, lambda: len(self.signals) > 1)
+        shared_memory.remove(self._shared)
         if self.signals:
             # 0: being told to stop is no failure. Ctrl-C is: a script around it should stop as well.
             code = EXIT_INTERRUPTED if self.signals[0] == signal.SIGINT else 0

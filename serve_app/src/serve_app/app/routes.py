@@ -1,0 +1,185 @@
+"""What the ingress does with a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from ray.exceptions import RayActorError, RayTaskError
+from ray.llm._internal.serve.core.configs.openai_api_models import ErrorResponse
+from ray.llm._internal.serve.core.ingress.ingress import OpenAiIngress
+from ray.llm._internal.serve.core.ingress.utils import NON_STREAMING_RESPONSE_TYPES
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from serve_app.app.ingress import Limits
+from serve_app.openai import application, errors, refuse, stream
+from serve_app.openai.errors import ApiError
+from serve_app.pd.replicas import count_replicas
+
+logger = logging.getLogger("ray.serve")
+RETRY_AFTER_S = 5
+
+
+class Ingress(OpenAiIngress):  # type: ignore[misc]
+    """Ray's ingress with an end to every request and OpenAI's errors."""
+
+    def __init__(self, *args: Any, limits: Limits | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.limits = limits or Limits()
+
+    async def _process_llm_request(self, body: Any, call_method: str, raw_request: Any = None) -> Response:
+        """One generation. Overrides Ray's, which has no end, no retry, and a stream that breaks off silently."""
+        refuse.check(body)
+        deadline = time.monotonic() + self.limits.request_s
+        request_id = application.request_id(raw_request) or ""
+        streamed = bool(getattr(body, "stream", False))
+        items = self._answers(body, call_method, raw_request)
+        patience = self.limits.keep_alive_s if streamed else self.limits.request_s
+        first = asyncio.ensure_future(anext(items))
+        try:
+            done, _ = await asyncio.wait({first}, timeout=min(patience, deadline - time.monotonic()))
+        except asyncio.CancelledError:
+            await _drop(first, items)
+            raise
+        if not done:
+            if not streamed:
+                await _drop(first, items)
+                raise ApiError(504)
+            # A long prefill: the status is given away, so that the connection is not silent any longer.
+            return self._streaming(_after(first, items), request_id, deadline)
+        head = _first(first)
+        one = head[0] if isinstance(head, list) and head else head
+        if isinstance(one, ErrorResponse):
+            raise errors.from_engine(one.error.code, one.error.message, getattr(one.error, "param", None))
+        if isinstance(one, NON_STREAMING_RESPONSE_TYPES):
+            await _drop(None, items)
+            return JSONResponse(one.model_dump())
+        if isinstance(one, str) and (failure := stream.error_in(one)) is not None:
+            await _drop(None, items)
+            raise failure
+        return self._streaming(_chain(head, items), request_id, deadline)
+
+    def _streaming(self, items: AsyncGenerator[Any, None], request_id: str, deadline: float) -> StreamingResponse:
+        events = stream.wire(items, request_id, deadline, self.limits.keep_alive_s, classify)
+        # no-transform and X-Accel-Buffering: proxies must neither compress nor collect the events.
+        headers = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    async def _answers(self, body: Any, call_method: str, raw_request: Any) -> AsyncGenerator[Any, None]:
+        """The engine's items. Where nothing has come yet when a replica dies, once more on another one."""
+        for attempt in (1, 2):
+            model = await self._get_model_id(body.model)
+            if count_replicas(self._get_configured_serve_handle(model)) == 0:
+                raise ApiError(503, retry_after_s=RETRY_AFTER_S)
+            began = False
+            items = self._get_response(body=body, call_method=call_method, raw_request=raw_request)
+            try:
+                async for item in items:
+                    began = True
+                    yield item
+                return
+            except Exception as error:
+                if began or attempt == 2 or not _may_retry(error):
+                    raise
+                logger.warning("%s: %s, trying once more", application.request_id(raw_request), type(error).__name__)
+                await asyncio.sleep(0.2)  # Serve takes the dead replica off its list
+            finally:
+                with contextlib.suppress(BaseException):
+                    await items.aclose()
+
+    # ---- health ----
+
+    async def health(self) -> Response:
+        """GET /health: every model has a replica that can answer. 200 or 503."""
+        missing = [name for name in self._model_cards if count_replicas(self._get_configured_serve_handle(name)) == 0]
+        return JSONResponse({"status": "unavailable" if missing else "ok", "missing": missing},
+                            status_code=503 if missing else 200)  # fmt: skip
+
+    async def ready(self) -> Response:
+        """GET /ready: 200 {"ready": true, "degraded": []}, or 503; a role that is away stands in "degraded"."""
+        states = {name: await self._state(name) for name in self._model_cards}
+        degraded = sorted({role for state in states.values() for role in state["degraded"]})
+        ready = all(state["ready"] for state in states.values())
+        return JSONResponse({"ready": ready, "degraded": degraded, "models": states}, status_code=200 if ready else 503)
+
+    async def _state(self, name: str) -> dict[str, Any]:
+        handle = self._get_configured_serve_handle(name)
+        if count_replicas(handle) == 0:
+            return {"ready": False, "degraded": ["decode"]}
+        try:
+            state: dict[str, Any] = await asyncio.wait_for(handle.options(stream=False).state.remote(), 3.0)
+        except Exception as error:  # noqa: BLE001 - a replica that can't say how it is, is not ready
+            logger.warning("state of %s: %s", name, type(error).__name__)
+            return {"ready": False, "degraded": ["decode"]}
+        return state
+
+
+def classify(error: BaseException) -> ApiError:
+    """What a client is told of an exception."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, BackPressureError):
+        return ApiError(429, retry_after_s=RETRY_AFTER_S)
+    if isinstance(error, (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)):
+        return ApiError(503, retry_after_s=RETRY_AFTER_S)
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
+        return ApiError(504)
+    status = getattr(error, "status_code", None)
+    return errors.from_engine(status, str(getattr(error, "detail", "") or getattr(error, "message", "")))
+
+
+def _may_retry(error: BaseException) -> bool:
+    """True where the replica is the reason, not the request: it is gone, or its engine is dead."""
+    if isinstance(error, (RayActorError, ReplicaUnavailableError)):
+        return True
+    return isinstance(error, RayTaskError) and "EngineDeadError" in str(type(error).__mro__)
+
+
+def _first(future: asyncio.Future[Any]) -> Any:
+    try:
+        return future.result()
+    except StopAsyncIteration:
+        raise ApiError(500) from None
+    except ApiError:
+        raise
+    except Exception as error:
+        known = classify(error)
+        if known.status >= 500:
+            logger.error("request failed", exc_info=error)
+        raise known from error
+
+
+async def _drop(future: asyncio.Future[Any] | None, items: AsyncGenerator[Any, None]) -> None:
+    """Ends a generator that is not wanted any more, so that the engine aborts the request."""
+    if future is not None:
+        future.cancel()
+        with contextlib.suppress(BaseException):
+            await future
+    with contextlib.suppress(BaseException):
+        await items.aclose()
+
+
+async def _chain(head: Any, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    async with contextlib.aclosing(items):
+        yield head
+        async for item in items:
+            yield item
+
+
+async def _after(first: asyncio.Future[Any], items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """The items where the first one is still awaited; an error response in it becomes an exception."""
+    async with contextlib.aclosing(items):
+        head = await first
+        one = head[0] if isinstance(head, list) and head else head
+        if isinstance(one, ErrorResponse):
+            raise errors.from_engine(one.error.code, one.error.message)
+        yield head
+        async for item in items:
+            yield item
+
+

@@ -1,0 +1,81 @@
+"""Every value of a resolved application, and where it comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from serve_app.config import origin
+from serve_app.config.check import PREFILL_DECODE, SINGLE
+from serve_app.errors import ConfigError, Problem
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value. origin: `given`, `derived …` or `default …`."""
+
+    path: str
+    value: Any
+    origin: str
+
+    @property
+    def shown(self) -> str:
+        """The value as YAML (JSON is YAML)."""
+        return json.dumps(self.value, ensure_ascii=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        return dataclasses.asdict(self)
+
+
+def rows(application: dict[str, Any], source: str, path: str) -> list[Row]:
+    """The application's own keys, and its arguments as the builder would have them.
+
+    Raises ConfigError, with paths in the whole file.
+    """
+    target = application["import_path"]
+    args = application.get("args") or {}
+    found = [
+        Row(key, application.get(key, value), "given" if key in application else "default")
+        for key, value in (("import_path", None), ("route_prefix", "/"))
+    ]
+    try:
+        if target == PREFILL_DECODE[0]:
+            return found + _prefill_decode(args)
+        if target == SINGLE[0]:
+            return found + _single(args)
+    except ConfigError as error:
+        placed = [dataclasses.replace(p, path=f"{path}.args{'.' if p.path else ''}{p.path}") for p in error.problems]
+        raise ConfigError([Problem(p.path, p.what, p.remedy) for p in placed], source) from error
+    # A builder that is not ours: what is given goes to it unchanged.
+    return found + [Row(f"args.{name}", value, "given") for name, value in origin.leaves(args)]
+
+
+def _prefill_decode(args: dict[str, Any]) -> list[Row]:
+    from serve_app.pd.resolve import resolve
+
+    resolved = resolve(args)
+    found = [Row(f"args.{name}", value, resolved.origin.get(name, "given"))
+             for name, value in origin.leaves(resolved.args)]  # fmt: skip
+    given = args.get("kv_transfer") or {}
+    for field in dataclasses.fields(resolved.settings):
+        value = getattr(resolved.settings, field.name)
+        found.append(Row(f"args.kv_transfer.{field.name}", value, "given" if field.name in given else "default"))
+    return found + [Row("warning", warning, "derived") for warning in resolved.warnings]
+
+
+def _single(args: dict[str, Any]) -> list[Row]:
+    from serve_app.app.single import resolve_with_origin
+
+    whole, origins = resolve_with_origin(args)
+    return [Row(f"args.{name}", value, origins.get(name, "given")) for name, value in _flat(whole)]
+
+
+def _flat(whole: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Leaves, with the models of the list one by one."""
+    found: list[tuple[str, Any]] = []
+    for index, config in enumerate(whole["llm_configs"]):
+        found += origin.leaves(config, f"llm_configs[{index}]")
+    return found + origin.leaves({key: value for key, value in whole.items() if key != "llm_configs"})

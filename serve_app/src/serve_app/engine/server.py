@@ -1,0 +1,63 @@
+"""What every engine replica of ours does differently from Ray's LLMServer."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ray.llm._internal.serve.core.configs.openai_api_models import CompletionRequest, ErrorResponse
+from ray.llm._internal.serve.core.server.llm_server import LLMServer
+from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
+
+SIDE_CHANNEL = ("VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_NIXL_SIDE_CHANNEL_HOST")
+
+
+class ServerMixin:
+    """Goes before Ray's class among the bases."""
+
+    _llm_config: Any
+    engine: Any
+
+    def _init_shared(self, llm_config: Any, *args: Any, **kwargs: Any) -> None:
+        """Before anything is set up: drops a side channel that was inherited from the shell Ray was started in.
+
+        Every replica of the node would take the same port, and vLLM's host default is localhost. Set in the
+        configuration (runtime_env.env_vars) it is meant, and stays.
+        """
+        meant = ((llm_config.runtime_env or {}).get("env_vars") or {}).keys()
+        for name in SIDE_CHANNEL:
+            if name in os.environ and name not in meant:
+                del os.environ[name]
+        super()._init_shared(llm_config, *args, **kwargs)  # type: ignore[misc]
+
+    async def _start_engine(self) -> None:
+        """Starts the engine without Ray's usage report.
+
+        The report starts a process of its own, which imports everything once more, takes 0.7 GB, and delays the
+        replica by 10 s and more; with usage statistics off (as here) it has nothing to say.
+        """
+        await self.engine.start()
+        await self._first_token()
+
+    async def _first_token(self) -> None:
+        """A real token before the replica counts as running. Raises RuntimeError where none comes.
+
+        An engine can report that it is ready and die at its first request (seen: no C++ compiler in the container).
+        Models that don't generate refuse with 400, and are taken at their word.
+        """
+        request = CompletionRequest(model=self._llm_config.model_id, prompt="ready?", max_tokens=1, temperature=0)
+        async for answer in self.engine.completions(request, None):
+            if isinstance(answer, ErrorResponse) and (answer.error.code or 500) >= 500:
+                raise RuntimeError(f"the engine gave no first token: {answer.error.message}")
+
+    async def state(self) -> dict[str, Any]:
+        """For /ready: this replica answers, and nothing is missing."""
+        return {"ready": True, "degraded": []}
+
+
+class Server(ServerMixin, LLMServer):  # type: ignore[misc]
+    """One node: prefill and decode in one engine."""
+
+
+class DPOneServer(ServerMixin, DPServer):  # type: ignore[misc]
+    """One application, a data-parallel gang of engines."""

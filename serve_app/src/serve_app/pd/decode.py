@@ -1,0 +1,272 @@
+"""The decode side: gets a prompt's KV cache from prefill, decodes on its own engine, and does without if it must."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from ray import serve
+from ray.llm._internal.serve.core.configs.openai_api_models import (
+    ChatCompletionRequest,
+    CompletionRequest,
+    ErrorResponse,
+)
+from ray.llm._internal.serve.serving_patterns.prefill_decode.pd_server import (
+    DPPDDecodeServer,
+    PDDecodeServer,
+    PDOrchestratorMixin,
+)
+from ray.llm._internal.serve.utils.server_utils import get_serve_request_id
+from ray.serve._private.http_util import session_id_from_headers
+
+from serve_app.engine import lease
+from serve_app.engine.server import ServerMixin
+from serve_app.pd import shape
+from serve_app.pd.circuit import Circuit
+from serve_app.pd.replicas import count_replicas, replica_ids
+from serve_app.pd.settings import Settings
+from serve_app.pd.warmup import Warmup
+
+logger = logging.getLogger("ray.serve")
+
+EXPIRY = "remote_blocks_expiry_time"
+"""The field of kv_transfer_params that serve_app.engine.connector reads."""
+
+
+class PrefillFailed(Exception):
+    """Prefill gave no usable answer; decode computes the prompt itself. reason: a short word for metrics and logs."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class DecodeMixin(ServerMixin):
+    """What is changed about Ray's decode server: `_pd_handle_request`, and what it needs."""
+
+    _prefill_handle: Any
+
+    async def __init__(  # type: ignore[misc] # Serve awaits it, as Ray's own
+        self, llm_config: Any, *, prefill_server: Any, settings: Settings, **kwargs: Any
+    ) -> None:
+        self.settings = settings
+        self.circuit = Circuit(self._probe, settings.retry_s, self._on_circuit)
+        self._local = asyncio.Semaphore(settings.local_prefill_limit)
+        self.counts: dict[str, int] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        start: Any = super().__init__
+        await start(llm_config, prefill_server=prefill_server, **kwargs)
+        self.warmup = Warmup(lambda: replica_ids(self._prefill_handle), self._warm_one)
+        self._keep(self.warmup.run())
+
+    async def _maybe_prewarm(self) -> None:
+        """Not Ray's, which fails the constructor when prefill is not there after 300 s; see Warmup."""
+
+    async def _warm_one(self) -> str:
+        """One token through prefill; the id of the prefill engine that computed it. Raises PrefillFailed."""
+        request = CompletionRequest(model=self._llm_config.model_id, prompt=f"ready {uuid.uuid4()}?", max_tokens=1)
+        (copy,) = shape.prefill_copies(request, f"warm-{uuid.uuid4()}")
+        (answer,) = await self._prefill_all("completions", [copy], None)
+        engine = str(answer.kv_transfer_params["remote_engine_id"])
+        await self._fetch("completions", copy, answer.kv_transfer_params, None)
+        return engine
+
+    def _keep(self, work: Any) -> None:
+        """Runs something in the background; kept, since asyncio forgets tasks that nobody holds."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # ---- one request ----
+
+    async def _pd_handle_request(
+        self, request: Any, raw_request_info: Any = None
+    ) -> AsyncGenerator[Any, None]:
+        kind = "chat" if isinstance(request, ChatCompletionRequest) else "completions"
+        reason = shape.local_reason(request)
+        if reason is None:
+            try:
+                async with contextlib.aclosing(self._remote(kind, request, raw_request_info)) as answer:
+                    async for chunk in answer:
+                        yield chunk
+                return
+            except PrefillFailed as failure:
+                reason = failure.reason
+                logger.warning(
+                    "%s: prefill %s, computed by decode %s", get_serve_request_id(), reason, failure.detail
+                )
+        self._count(f"local_{reason}")
+        async with contextlib.aclosing(self._alone(kind, request, raw_request_info)) as answer:
+            async for chunk in answer:
+                yield chunk
+
+    async def _remote(self, kind: str, request: Any, raw: Any) -> AsyncGenerator[Any, None]:
+        """Prefill elsewhere, decode here. Raises PrefillFailed before anything was yielded, never after."""
+        copies = shape.prefill_copies(request, get_serve_request_id() or request.request_id)
+        answers = await self._prefill_all(kind, copies, raw)
+        params = [answer.kv_transfer_params for answer in answers]
+        own = None
+        if shape.compound(request):
+            await self._fetch_all(kind, copies, params, raw)
+        else:
+            own = params[0]
+        local = await self._engine(kind, shape.decode_copy(request, own), raw)
+        async with contextlib.aclosing(local):
+            # Where decode refuses the request (max_tokens too large, say) or the client goes away, vLLM itself tells
+            # prefill to let go; a second reader would read blocks that are another prompt's by then.
+            self._count("remote")
+            async for chunk in local:
+                yield chunk
+
+    async def _alone(self, kind: str, request: Any, raw: Any) -> AsyncGenerator[Any, None]:
+        """Prefill and decode on this engine, a few prompts at a time: the engine also serves running streams."""
+        await self._local.acquire()
+        holding = True
+        try:
+            local = await self._engine(kind, shape.decode_copy(request, None), raw)
+            async with contextlib.aclosing(local):
+                async for chunk in local:
+                    if holding:
+                        self._local.release()  # the first token is out: the prompt is computed
+                        holding = False
+                    yield chunk
+        finally:
+            if holding:
+                self._local.release()
+
+    async def _engine(self, kind: str, request: Any, raw: Any) -> Any:
+        """The request on this replica's engine, past the orchestrator: LLMServer's own method."""
+        return await getattr(super(PDOrchestratorMixin, self), kind)(request, raw)
+
+    # ---- prefill ----
+
+    async def _prefill_all(self, kind: str, copies: list[Any], raw: Any) -> list[Any]:
+        """Prefill's answers, one a copy. Raises PrefillFailed when one of them did not come; the others are dropped."""
+        if self.circuit.open:
+            raise PrefillFailed("circuit_open")
+        tasks = [asyncio.ensure_future(self._prefill(kind, copy, raw)) for copy in copies]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            held = [(c, a.kv_transfer_params) for c, a in zip(copies, done, strict=True)
+                    if not isinstance(a, BaseException)]  # fmt: skip
+            self._release(kind, held, raw)
+            raise
+
+    async def _prefill(self, kind: str, copy: Any, raw: Any) -> Any:
+        """One prefill. Its replica must not be silent for longer than settings.silence_s."""
+        if self._prefill_replicas() == 0:
+            self.circuit.trip("no_replica")
+            raise PrefillFailed("no_replica")
+        sent = time.monotonic()
+        beats: list[float] = []
+        stream = self._handle(raw).prefill.remote(kind, copy, raw, self.settings.beat_s)
+        try:
+            while isinstance(answer := await asyncio.wait_for(anext(stream), self.settings.silence_s), float):
+                beats = [*beats[:1], answer]
+        except asyncio.CancelledError:
+            self._cancel(stream)
+            raise
+        except TimeoutError:
+            self._cancel(stream)
+            self.circuit.trip("silent")
+            raise PrefillFailed("silent", f"({self.settings.silence_s} s)") from None
+        except StopAsyncIteration:
+            raise PrefillFailed("no_answer") from None
+        except Exception as error:
+            # Whatever Ray raises for an actor, a node or an engine that died.
+            self.circuit.trip("died")
+            raise PrefillFailed("died", type(error).__name__) from error
+        if isinstance(answer, ErrorResponse):
+            # Decode's own engine gives the same refusal, in one node's words (or no refusal at all).
+            raise PrefillFailed("refused")
+        if not answer.kv_transfer_params:
+            raise PrefillFailed("no_params")
+        answer.kv_transfer_params[EXPIRY] = lease.valid_until(sent, beats[0], beats[-1], self.settings.lease_s)
+        return answer
+
+    def _handle(self, raw: Any) -> Any:
+        """The handle to prefill, for this request's adapter and session."""
+        handle = self._prefill_handle
+        adapter = serve.get_multiplexed_model_id()
+        if adapter:
+            handle = handle.options(multiplexed_model_id=adapter)
+        session = session_id_from_headers(raw.headers) if raw is not None else None
+        return handle.options(session_id=session) if session else handle
+
+    def _prefill_replicas(self) -> int | None:
+        return count_replicas(self._prefill_handle)
+
+    async def _probe(self) -> bool:
+        """Is prefill there?"""
+        if self._prefill_replicas() == 0:
+            return False
+        answer = self._prefill_handle.options(stream=False).alive.remote()
+        await asyncio.wait_for(answer, self.settings.silence_s)
+        return True
+
+    @staticmethod
+    def _cancel(stream: Any) -> None:
+        with contextlib.suppress(Exception):
+            stream.cancel()
+
+    # ---- KV ----
+
+    async def _fetch_all(self, kind: str, copies: list[Any], params: list[Any], raw: Any) -> None:
+        """Fetches each prompt's KV into this engine's prefix cache, once."""
+        await asyncio.gather(*(self._fetch(kind, copy, p, raw) for copy, p in zip(copies, params, strict=True)))
+
+    async def _fetch(self, kind: str, copy: Any, params: dict[str, Any], raw: Any) -> None:
+        local = await self._engine(kind, shape.fetch_copy(copy, params), raw)
+        async with contextlib.aclosing(local):
+            async for _ in local:
+                pass
+
+    def _release(self, kind: str, held: list[tuple[Any, Any]], raw: Any) -> None:
+        """Makes prefill free blocks that nobody will read, without waiting for its lease to end: by fetching them."""
+        for copy, params in held:
+            self._keep(self._let_go(kind, copy, params, raw))
+
+    async def _let_go(self, kind: str, copy: Any, params: dict[str, Any], raw: Any) -> None:
+        self._count("released")
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._fetch(kind, copy, params, raw), self.settings.lease_s)
+
+    # ---- what happened ----
+
+    def _on_circuit(self, is_open: bool, reason: str) -> None:
+        state = "open" if is_open else "closed"
+        logger.warning("prefill circuit %s (%s) at %.3f", state, reason, time.time())
+        self._count(f"circuit_{state}")
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    async def state(self) -> dict[str, Any]:
+        """For /ready and tests."""
+        away = self.circuit.open or self._prefill_replicas() == 0
+        return {
+            "ready": away or self.warmup.done,
+            "degraded": ["prefill"] if away else [],
+            "counts": dict(self.counts),
+            "circuit_open": self.circuit.open,
+            "circuit_reason": self.circuit.reason if self.circuit.open else "",
+            "prefill_replicas": self._prefill_replicas(),
+        }
+
+
+class DecodeServer(DecodeMixin, PDDecodeServer):  # type: ignore[misc]
+    """Decode with one engine a replica."""
+
+
+class DPDecodeServer(DecodeMixin, DPPDDecodeServer):  # type: ignore[misc]
+    """Decode with a data-parallel gang of engines."""

@@ -1,0 +1,128 @@
+"""Brings a prefill/decode configuration into Ray's schema, with what people forget filled in and its origin noted."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from serve_app import hardware
+from serve_app.app import defaults
+from serve_app.app.defaults import WHY_LOCAL as LOCAL
+from serve_app.config.check import Checker
+from serve_app.config.document import join, unshared
+from serve_app.config.origin import Filler
+from serve_app.errors import ConfigError
+from serve_app.pd import fabric, settings, short_form, table
+from serve_app.pd.settings import Settings
+
+ROLES = {"prefill_config": "kv_producer", "decode_config": "kv_consumer"}
+CONNECTOR = "serve_app.engine.connector"
+MAX_NUM_SEQS = {"cpu": 128, "gpu": 256}
+"""vLLM 0.29's own defaults for an API server; Ray does not say a number."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """args: for Ray's PDServingArgs. settings: ours. origin: path → where its value comes from, if not given."""
+
+    args: dict[str, Any]
+    settings: Settings
+    origin: dict[str, str]
+    warnings: tuple[str, ...] = field(default=())
+
+
+def resolve(args: dict[str, Any], kind: hardware.Kind | None = None, efa: bool | None = None) -> Resolved:
+    """Checks and completes. kind, efa: the hardware; asked of this machine when not given.
+
+    Raises ConfigError with every problem.
+    """
+    whole = unshared(args)
+    checker = Checker()
+    origin: dict[str, str] = {}
+    if isinstance(whole, dict) and short_form.is_short(whole):
+        short_form.check(whole, checker)
+        _raise(checker)
+        whole, origin = short_form.expand(whole)
+    block = whole.get("kv_transfer") if isinstance(whole, dict) else None
+    _check(whole, checker)
+    _raise(checker)
+    ours = Settings.of(block)
+    for role, kv_role in ROLES.items():
+        filler = Filler(whole[role], role, origin)
+        _fill_role(filler, kv_role, ours, kind, fabric.efa_here() if efa is None else efa)
+    _fill_ingress(Filler(whole.setdefault("ingress_deployment_config", {}), "ingress_deployment_config", origin))
+    problems, warnings = table.judge(whole["prefill_config"], whole["decode_config"])
+    checker.problems += problems
+    _raise(checker)
+    whole.pop("kv_transfer", None)
+    return Resolved(whole, ours, origin, tuple(warnings))
+
+
+def _raise(checker: Checker) -> None:
+    if checker.problems:
+        raise ConfigError(checker.problems)
+
+
+def _check(whole: Any, checker: Checker) -> None:
+    checker.section(whole, "pd_serving_args", "")
+    if not isinstance(whole, dict):
+        return
+    for role in ROLES:
+        if isinstance(whole.get(role), str):
+            checker.add(role, "must be a mapping here, not a path to a file", "write the LLMConfig in its place")
+    block = whole.get("kv_transfer")
+    if isinstance(block, dict) and not any(p.path.startswith("kv_transfer") for p in checker.problems):
+        for key, what in settings.faults(block):
+            checker.add(join("kv_transfer", key), what)
+    ids = [_model_id(whole.get(role)) for role in ROLES]
+    if None not in ids and ids[0] != ids[1]:
+        checker.add("decode_config.model_loading_config.model_id", f"is {ids[1]!r} and prefill's is {ids[0]!r}",
+                    "prefill and decode serve one model")  # fmt: skip
+
+
+def _model_id(config: Any) -> Any:
+    loading = config.get("model_loading_config") if isinstance(config, dict) else None
+    return loading.get("model_id") if isinstance(loading, dict) else None
+
+
+def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind | None, efa: bool) -> None:
+    config = filler.data
+    before = copy.deepcopy(config)
+    defaults.fill_engine(config, kind)
+    filler.note_changes(before, "derived from the hardware", {"callback_config": LOCAL})
+    on_cpu = (config.get("accelerator_config") or {}).get("kind") == "cpu"
+    device = "cpu" if on_cpu else "gpu"
+    filler.set("engine_kwargs.block_size", 128 if on_cpu else 64, "default: big blocks make few, big transfers")
+    filler.set("engine_kwargs.enable_prefix_caching", True, "default: n > 1 and prompt lists share a fetched prompt")
+    transfer = "engine_kwargs.kv_transfer_config"
+    filler.set(f"{transfer}.kv_connector", "NixlConnector", "default")
+    if config["engine_kwargs"]["kv_transfer_config"]["kv_connector"] == "NixlConnector":
+        filler.set(f"{transfer}.kv_role", kv_role, "derived from the role")
+        filler.set(f"{transfer}.kv_connector_module_path", CONNECTOR, "default: lease proof, CPU affinity")
+        filler.set(f"{transfer}.kv_buffer_device", "cpu" if on_cpu else "cuda", "derived from the hardware")
+        filler.set(f"{transfer}.kv_load_failure_policy", ours.on_failure, "derived from kv_transfer.on_failure")
+        backends, why = fabric.backends(ours.fabric, efa)
+        extra = f"{transfer}.kv_connector_extra_config"
+        filler.set(f"{extra}.backends", backends, why)
+        filler.set(f"{extra}.kv_lease_duration", ours.lease_s, "derived from kv_transfer.lease_s")
+        if on_cpu and backends == ["UCX"]:
+            filler.set(f"{extra}.num_threads", 1, "derived from the hardware: NIXL's threads never rest")
+    seqs = config["engine_kwargs"].get("max_num_seqs") or MAX_NUM_SEQS[device]
+    # Prefill's queue is its engine's: a request that waits there still beats, one that waits at a router is silent.
+    ongoing = 2 * seqs if kv_role == "kv_consumer" else max(4 * seqs, 1024)
+    filler.set("deployment_config.max_ongoing_requests", ongoing, f"derived from max_num_seqs ({seqs})")
+    if "num_replicas" not in config["deployment_config"] and "autoscaling_config" not in config["deployment_config"]:
+        filler.set("deployment_config.num_replicas", 1, "default")
+    if "autoscaling_config" in config["deployment_config"]:
+        filler.set("deployment_config.autoscaling_config.target_ongoing_requests", max(1, seqs // 2),
+                   f"derived from max_num_seqs ({seqs})")  # fmt: skip
+    filler.set("deployment_config.health_check_period_s", 5, "default: a dead engine is found in seconds")
+    filler.set("deployment_config.health_check_timeout_s", 10, "default")
+
+
+def _fill_ingress(filler: Filler) -> None:
+    if "num_replicas" not in filler.data and "autoscaling_config" not in filler.data:
+        filler.set("num_replicas", 1, "default")
+
+
