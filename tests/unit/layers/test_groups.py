@@ -98,9 +98,21 @@ def test_order_is_slow_to_fast() -> None:
 
 
 def test_never_too_many_layers() -> None:
-    groups = group_wheels([wheel(f"big{number}", BIG + number * 1_000_000) for number in range(200)])
-    assert len(groups) <= MAX_OWN + 20
-    assert sum(len(group.wheels) == 1 for group in groups) <= MAX_OWN + 20
+    wheels = [wheel(f"big{number:02}", BIG + number * 100_000) for number in range(MAX_OWN + 3)]
+    groups = group_wheels(wheels)
+    assert len(groups) == MAX_OWN + 1
+    assert [w.name for group in groups if len(group.wheels) > 1 for w in group.wheels] == ["big00", "big01", "big02"]
+    assert len(group_wheels([*wheels, wheel("tiny", 1), wheel("mid", 9_000_000)])) == MAX_OWN + 3
+
+
+def test_one_big_wheel_too_many_moves_one() -> None:
+    wheels = [wheel(f"big{number:02}", BIG + number * 100_000) for number in range(MAX_OWN)]
+    before, after = contents(group_wheels(wheels)), contents(group_wheels([*wheels, wheel("new", 2 * BIG)]))
+    assert {key[0] for key in before.items() ^ after.items()} == {
+        ("big00", (0, 1)),
+        ("new", (0, 1)),
+        ("shared-large", (0, 1)),
+    }
 
 
 @pytest.mark.parametrize("count", [30, 100])
