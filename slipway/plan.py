@@ -105,6 +105,8 @@ def _read_last(cache: LayerCache, image: str) -> dict[str, dict[str, str]]:
 
 
 def _why(recipe: LayerRecipe, before: Mapping[str, Mapping[str, str]]) -> str:
+    if recipe.inputs.get("provisional"):
+        return "known once all wheels are in the store"
     old = before.get(recipe.name)
     if old is None:
         return "never made on this machine"

@@ -72,7 +72,7 @@ def recipes(
         alone=frozenset((app.name,)),
         bytecode=_bytecode(selection, lock, root),
     )
-    planned = wheels.plan_wheels((*lock.wheels, app), options, store, cache)
+    planned = wheels.plan_wheels((*lock.wheels, app), options, store, cache, made)
     below = (
         _debian(selection, lock),
         _fabric(selection, lock, sandbox),
