@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_layout(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"version": "2"}, {"arch": "arm64"}])
-def test_a_package_that_is_not_what_the_lock_says(tmp_path: Path, change: dict[str, str]) -> None:
+def test_a_package_that_is_not_what_the_lock_says(tmp_path: Path, change: dict[str, Any]) -> None:
     deb, path = make_deb(tmp_path, "a", {"./f": b""})
     with pytest.raises(WrongArtifact, match="the package says it is a 1-1 amd64"):
         repository.read_packages([(replace(deb, **change), path)])

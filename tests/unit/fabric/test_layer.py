@@ -36,7 +36,7 @@ def link(name: str, target: str) -> tarfile.TarInfo:
     return info
 
 
-MADE = {
+MADE: dict[str, bytes | tarfile.TarInfo] = {
     f"{LIB}/libfabric.so.1.27.0": b"\x7fELF",
     f"{LIB}/libfabric.so.1": link(f"{LIB}/libfabric.so.1", "libfabric.so.1.27.0"),
     f"./{layer.STUBS}/libcuda.so.1": b"\x7fELF",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from slipway.errors import MissingError
+from slipway.host import process
 from slipway.sandbox import isolation
 from slipway.sandbox.isolation import Isolation, Kind, subordinate_ids
 
@@ -61,7 +62,7 @@ def test_the_remedy_fits_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, newuidmap: Path | None, lacks: bool, remedy: str
 ) -> None:
     machine(monkeypatch, 1000)
-    monkeypatch.setattr(isolation.process, "which", lambda command: newuidmap)
+    monkeypatch.setattr(process, "which", lambda command: newuidmap)
     monkeypatch.setattr(isolation, "_lacks_ids", lambda: lacks)
     with pytest.raises(MissingError) as caught:
         isolation.for_owners()

@@ -88,7 +88,12 @@ def test_a_reader_that_fails_ends_the_job(tmp_path: Path) -> None:
 
 def test_cancelling_ends_the_job(tmp_path: Path) -> None:
     mark, cancelled = tmp_path / "pid", threading.Event()
-    threading.Thread(target=lambda: (wait_for(mark), cancelled.set())).start()
+
+    def cancel() -> None:
+        wait_for(mark)
+        cancelled.set()
+
+    threading.Thread(target=cancel).start()
     start = time.monotonic()
     log = tmp_path / "x.log"
     with (
