@@ -19,7 +19,7 @@ from slipway.cli import common
 from slipway.errors import InvalidInput, SlipwayError, UsageError
 from slipway.lock import file
 from slipway.lock.change import Change, changes, refuse_other_bytes, summary
-from slipway.lock.check import check
+from slipway.lock.check import StaleLock, check
 from slipway.lock.model import Lock
 from slipway.lock.resolve import ALL, DEBIAN, resolve, try_wheels
 from slipway.pins import Pins, Selection, load
@@ -119,7 +119,7 @@ def _check(selection: Selection, mirrors: Mirrors, progress: Progress) -> Done:
     path = locks.path(selection.release, selection.variant, selection.arch)
     try:
         return Done(selection, path, check(selection, path))
-    except InvalidInput as stale:
+    except StaleLock as stale:
         # Stale pins may be impossible too, and that is the better answer; only the indexes know.
         with progress.step(f"{selection.label}: do the changed pins go together?") as step:
             impossible = try_wheels(selection, mirrors)

@@ -14,16 +14,20 @@ from slipway.lock.model import Lock
 from slipway.pins.model import Selection
 
 
+class StaleLock(InvalidInput):
+    """A lock that was made from other pins (exit 2); its problems name what differs."""
+
+
 def check(selection: Selection, path: Path) -> Lock:
     """The lock at `path`, if it is what `build.py lock` wrote and was made from these pins.
 
-    Raises UsageError where there is no lock, InvalidInput that names what differs where it is stale or edited.
+    Raises UsageError where there is no lock, InvalidInput where it is malformed or edited, StaleLock.
     """
     lock = file.read(path)
     file.untouched(path)
     found = [Problem(str(path), 0, what, remedy) for what, remedy in differences(selection, lock)]
     if found:
-        raise InvalidInput(f"the lock of {selection.label} is stale: run `python3 build.py lock`", found)
+        raise StaleLock(f"the lock of {selection.label} is stale: run `python3 build.py lock`", found)
     return lock
 
 

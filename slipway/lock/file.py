@@ -93,7 +93,7 @@ def untouched(path: Path | str) -> None:
     if not is_untouched(text):
         head, mark, _ = text.partition(_CONTENT)
         line = head.count("\n") + 2 if mark else 0
-        remedy = "take the committed file, or run `python3 build.py lock`"
+        remedy = "take the committed file, or make it anew: `python3 build.py lock --upgrade all`"
         problem = Problem(str(path), line, "the lock was edited after it was generated", remedy)
         raise InvalidInput(f"{path} is not what `build.py lock` wrote", [problem])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slipway.lock.deb_index import packages, paragraph, source_file, source_version
@@ -74,6 +74,7 @@ fields = st.dictionaries(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(fields, min_size=1, max_size=5), st.data())
 def test_each_paragraph_comes_back_whole(paragraphs: list[dict[str, str]], data: st.DataObject) -> None:
     text = "\n".join(
@@ -86,6 +87,7 @@ def test_each_paragraph_comes_back_whole(paragraphs: list[dict[str, str]], data:
     assert (path, found) == (f"pool/{number}.deb", {**expected, "filename": path})
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_survived(raw: bytes) -> None:
     assert isinstance(paragraph(raw), dict)

@@ -140,6 +140,7 @@ def test_a_lock_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
         file.read(tmp_path / "no.toml")
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(TEXT.encode()) - 1), st.integers(1, 15))
 def test_any_nibble_flipped_is_noticed(at: int, mask: int) -> None:
     raw = bytearray(TEXT.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.tags import Tag
 
@@ -73,6 +73,7 @@ FILES = [
 ]
 
 
+@settings(deadline=None)
 @given(st.permutations(FILES), st.integers(0, len(FILES)))
 def test_the_order_of_the_index_does_not_matter(files: list[str], count: int) -> None:
     assert take(*files[:count]) == take(*sorted(files[:count]))
