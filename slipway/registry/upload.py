@@ -2,6 +2,7 @@
 again at the byte that the registry has when the connection breaks (distribution specification, "Pushing blobs").
 
 Docker sends blobs the same way, so every registry takes them so; a chunk size would be one more thing to disagree on.
+The registry of Debian 12 (distribution 2.8) forgets an upload whose connection broke: such a blob is sent anew.
 """
 
 from __future__ import annotations

@@ -153,7 +153,8 @@ class Http:
 
     def _make_pool(self, proxy: str, unchecked: bool) -> urllib3.PoolManager:
         context = tls_context(self.settings, self._environ, unchecked=unchecked)
-        timeout = urllib3.Timeout(connect=min(20.0, self.settings.timeout), read=self.settings.timeout)
+        # urllib3 takes the connect timeout for sending, too: a registry may well stop reading for some seconds.
+        timeout = urllib3.Timeout(connect=min(30.0, self.settings.timeout), read=self.settings.timeout)
         if not proxy:
             return urllib3.PoolManager(
                 num_pools=32, maxsize=self._connections, timeout=timeout, ssl_context=context, blocksize=READ_SIZE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from typing import TYPE_CHECKING
 
@@ -104,14 +105,15 @@ def detail(response: Response) -> str:
 
 
 def _cause(error: BaseException) -> BaseException:
-    reason = getattr(error, "reason", None)
-    return _cause(reason) if isinstance(reason, BaseException) else error
+    """The innermost failure: urllib3 keeps it as `reason` or among the arguments."""
+    inner = [error.__dict__.get("reason"), *reversed(error.args)]
+    return next((_cause(item) for item in inner if isinstance(item, BaseException)), error)
 
 
 def explain(error: BaseException) -> str:
     """A transport failure in a few words, without the object addresses that urllib3 puts in front."""
     cause = _cause(error)
-    text = str(cause).rpartition(">: ")[2] or type(cause).__name__
+    text = re.sub(r"^\w+\(host=.*?\): ", "", str(cause).rpartition(">: ")[2]) or type(cause).__name__
     if isinstance(cause, TlsError | ssl.SSLError):
         return f"TLS failed: {text} (is its authority known here? SSL_CERT_FILE names a file of more)"
     return text

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from urllib3.exceptions import HTTPError as TransportError
-from urllib3.exceptions import IncompleteRead
 
 from slipway.sources.address import redact
 from slipway.sources.http import READ_SIZE, Http
@@ -100,8 +99,6 @@ def _one_try(http: Http, url: str, part: Part, tries: Tries, moved: Moved, heade
             return False
         _begin(response, part, moved, redact(url))
         _read_all(http, response, part, tries, moved, redact(url))
-    except IncompleteRead as error:
-        return _broke_off(error, response, tries)
     except TransportError as error:
         tries.broken(error)
         return False
@@ -138,11 +135,6 @@ def _read_all(http: Http, response: Response, part: Part, tries: Tries, moved: M
         part.write(chunk)
         moved(len(chunk))
         tries.reached(part.position)
-
-
-def _broke_off(error: IncompleteRead, response: Response, tries: Tries) -> bool:
-    tries.failed(f"broke off after {error.partial} bytes of {response.headers.get('Content-Length', '?')}")
-    return False
 
 
 def _is_whole(response: Response, part: Part, tries: Tries) -> bool:
