@@ -71,6 +71,7 @@ class _Check:
                     yield self._machine(node, facts)
                 elif facts.dynamic:
                     yield from self._file(node, facts)
+        yield from self._driver()
         for name, by_content in self.answers.items():
             if len(by_content) > 1:
                 yield self._ambiguous(name, by_content.values())
@@ -178,6 +179,22 @@ class _Check:
             f"loading it fails: version `{missing[0]}' not found",
             f"move the pin of {_pin(giver)} up to a version that has {missing[-1]}, or that of {_pin(user)} down",
         )
+
+    def _driver(self) -> Iterator[Finding]:
+        """Link-time stubs in a stubs folder are harmless, unless the loader's cache knows them."""
+        cached = {self.loader.tree.resolve(path.lstrip("/")) for path in (self.loader.cache or {}).values()}
+        seen = set()
+        for name, nodes in sorted(self.loader.by_soname.items()):
+            for node in nodes if DRIVER.fullmatch(name) else ():
+                if ("/stubs/" in node.path and node.path not in cached) or node.path in seen:
+                    continue
+                seen.add(node.path)
+                yield Finding(
+                    node.path,
+                    f"{self.image.owner(node)} brings {name}, which belongs to the GPU's driver",
+                    "where it is found first, the node's driver is not used: error 803, or no GPU at all",
+                    "leave it out; compatibility libraries are put in front at start, where the driver is old",
+                )
 
     def _ambiguous(self, name: str, answers: Iterable[tuple[Node, Node]]) -> Finding:
         uses = "; ".join(

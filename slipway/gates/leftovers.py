@@ -15,21 +15,19 @@ from slipway.inspect.tree import Node
 NAME = "leftovers"
 PROVES = "no caches, logs, host names, package lists or build folders are left"
 
-_FILES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), what)
-    for pattern, what in (
-        (r"var/lib/apt/lists/(?!lock$).+", "a package list of apt"),
-        (r"var/cache/apt/.+\.bin", "a cache of apt"),
-        (r"var/cache/apt/archives/(?!lock$).+", "a downloaded package"),
-        (r"var/cache/(debconf|ldconfig)/.+(-old|aux-cache)", "a cache of Debian's tools"),
-        (r"var/lib/dpkg/[^/]+-old", "dpkg's copy of its former state"),
-        (r"var/log/.+", "a log"),
-        (r"(root|home/[^/]+)/\.(cache|npm|cargo|local/share/uv)/.+", "a tool's cache"),
-        (r"(root|home/[^/]+)/\.(bash|python|node_repl)_history", "a shell's history"),
-        (r"(var/)?tmp/.+", "a temporary file"),
-        (r"(.*/)?\.git/.+|(.*/)?(\.DS_Store|[^/]+\.(swp|rej))", "a developer's file"),
-    )
+_FILES: tuple[tuple[str, str], ...] = (
+    (r"var/lib/apt/lists/(?!lock$).+", "a package list of apt"),
+    (r"var/cache/apt/.+\.bin", "a cache of apt"),
+    (r"var/cache/apt/archives/(?!lock$).+", "a downloaded package"),
+    (r"var/cache/(debconf|ldconfig)/.+(-old|aux-cache)", "a cache of Debian's tools"),
+    (r"var/lib/dpkg/[^/]+-old", "dpkg's copy of its former state"),
+    (r"var/log/.+", "a log"),
+    (r"(root|home/[^/]+)/\.(cache|npm|cargo|local/share/uv)/.+", "a tool's cache"),
+    (r"(root|home/[^/]+)/\.(bash|python|node_repl)_history", "a shell's history"),
+    (r"(var/)?tmp/.+", "a temporary file"),
+    (r"(.*/)?\.git/.+|(.*/)?(\.DS_Store|[^/]+\.(swp|rej))", "a developer's file"),
 )
+_ANY = re.compile("|".join(pattern for pattern, _ in _FILES))
 _TOP = re.compile(r"bin|boot|dev|etc|home|lib(32|64|x32)?|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var")
 
 
@@ -57,9 +55,8 @@ def _what(image: Image, node: Node) -> str | None:
         return "byte-code that is valid by its source's mtime, which layers do not keep"
     if not node.member.size:
         return None
-    for pattern, what in _FILES:
-        if pattern.fullmatch(path):
-            return what
+    if _ANY.fullmatch(path):
+        return next(what for pattern, what in _FILES if re.fullmatch(pattern, path))
     if path in ("etc/hostname", "etc/machine-id", "var/lib/dbus/machine-id", "etc/resolv.conf"):
         text = (image.text(path) or b"").strip()
         return "what the build machine is called, or knows" if text not in (b"", b"uninitialized") else None

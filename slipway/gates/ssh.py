@@ -14,20 +14,21 @@ from slipway.inspect.image import Image
 NAME = "ssh"
 PROVES = "no ssh server and no ssh keys"
 
-_FOUND: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(usr/)?(local/)?s?bin/(sshd|dropbear)"), "an ssh server"),
-    (re.compile(r"etc/(ssh/ssh_host_.*|dropbear/.+)"), "an ssh server's host key"),
-    (re.compile(r"(.*/)?\.ssh/.+"), "somebody's ssh configuration or key"),
-    (re.compile(r"(.*/)?id_(rsa|dsa|ecdsa|ed25519)(_sk)?(\.pub)?"), "an ssh key"),
+_FOUND: tuple[tuple[str, str], ...] = (
+    (r"(usr/)?(local/)?s?bin/(sshd|dropbear)", "an ssh server"),
+    (r"etc/(ssh/ssh_host_.*|dropbear/.+)", "an ssh server's host key"),
+    (r"(.*/)?\.ssh/.+", "somebody's ssh configuration or key"),
+    (r"(.*/)?id_(rsa|dsa|ecdsa|ed25519)(_sk)?(\.pub)?", "an ssh key"),
 )
+_ANY = re.compile("|".join(pattern for pattern, _ in _FOUND))
 
 
 def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
     """See the module's text."""
     del settings
     for node in image.tree.files():
-        what = next((what for pattern, what in _FOUND if pattern.fullmatch(node.path)), None)
-        if what:
+        if _ANY.fullmatch(node.path):
+            what = next(what for pattern, what in _FOUND if re.fullmatch(pattern, node.path))
             yield Finding(
                 node.path,
                 f"{what}, from {image.owner(node)}",

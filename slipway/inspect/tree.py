@@ -6,7 +6,7 @@ is a symlink lands where the link points, as an engine unpacks it: on a merged-u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from slipway.inspect.index import LayerIndex, Member
@@ -47,12 +47,12 @@ class Tree:
         self.nodes: dict[str, Node] = {"": Node("", Member("", "directory", 0o755), -1)}
         self.replaced: list[Replaced] = []
         self.whiteouts: list[Whiteout] = []
-        self._files_by_name: dict[str, list[Node]] | None = None
         for number, layer in enumerate(layers):
             self._whiteouts(number, layer)
             for member in layer.members:
                 if not member.path.rpartition("/")[2].startswith(_WHITEOUT):
                     self._add(number, member)
+        self._files = [node for node in self.nodes.values() if node.member.kind in ("file", "hardlink")]
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -77,9 +77,9 @@ class Tree:
         prefix = f"{folder}/" if folder else ""
         return sorted(p for p in self.nodes if p.startswith(prefix) and p != folder and "/" not in p[len(prefix) :])
 
-    def files(self) -> Iterable[Node]:
+    def files(self) -> Sequence[Node]:
         """All files: hard links too, each under its own path."""
-        return (node for node in self.nodes.values() if node.member.kind in ("file", "hardlink"))
+        return self._files
 
     def _walk(self, path: str, *, final: bool, create: bool) -> str | None:
         """Follow `path` part by part from the root; ".." stops at the root, as in a chroot."""

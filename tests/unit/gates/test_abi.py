@@ -152,6 +152,14 @@ def test_what_the_driver_does_not_bring_is(tmp_path: Path, name: str) -> None:
     assert len(problems(check(tmp_path, {"usr/lib/a.so": make.elf(needed=[name])}))) == 1
 
 
+def test_the_drivers_libraries_may_not_be_in_the_image(tmp_path: Path) -> None:
+    stub = make.elf(soname="libcuda.so.1")
+    members: Members = {"usr/lib/libcuda.so.1": stub, f"{make.SITE}/nvidia/cu13/lib/stubs/libcuda.so": stub}
+    (finding,) = problems(check(tmp_path, members))
+    assert finding.subject == "usr/lib/libcuda.so.1"
+    assert "belongs to the GPU's driver" in finding.what
+
+
 def test_a_missing_glibc_version(tmp_path: Path) -> None:
     user: Members = {"usr/bin/a": make.elf(needed=["libc.so.6"], needs={"libc.so.6": ["GLIBC_2.38"]})}
     (finding,) = problems(check(tmp_path, user))
