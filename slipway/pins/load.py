@@ -12,7 +12,8 @@ from slipway.errors import InvalidInput, Problem, UsageError
 from slipway.pins import checks
 from slipway.pins.model import Alias, Requirement, Selection
 from slipway.pins.reader import nearest
-from slipway.pins.schema import AliasPin, File, Release, Variant, parse
+from slipway.pins.schema import parse
+from slipway.pins.written import AliasPin, File, Release, Variant
 
 
 @dataclass(frozen=True)
