@@ -75,9 +75,20 @@ def run(args: argparse.Namespace) -> int:
             before = firewall.take().as_text()
             engine = stack.enter_context(session.available(common.cache_home() / "engine"))
             own = {FIREWALL: before} if engine.address else {}
-            more = {**engine.env, **own, IMAGE: args.image or build_and_load(args, engine), RUN: f"{os.getpid()}"}
+            image = _named(args.image, engine) if args.image else build_and_load(args, engine)
+            more = {**engine.env, **own, IMAGE: image, RUN: f"{os.getpid()}"}
             stack.callback(_remove_containers, engine, more[RUN])
         return _pytest(pytest_command(choice, args.junit), more)
+
+
+def _named(reference: str, engine: Engine) -> str:
+    """The image of --image. Raises UsageError when the engine does not have it."""
+    if engine.image(reference) is None:
+        hint = "; this one was started just now and is empty" if engine.address else ""
+        raise UsageError(
+            f"the engine has no image {reference!r}{hint}", remedy=f"docker pull {reference}, or docker load"
+        )
+    return reference
 
 
 def choose(words: Sequence[str], tests: Path = TESTS) -> Choice:

@@ -108,10 +108,17 @@ class Docker:
         timeout: float = 300,
         data: bytes | None = None,
     ) -> Result:
-        """`docker run --rm`; the result's output is the container's."""
+        """`docker run --rm`; the result's output is the container's. It is removed, too, when it takes too long."""
         stdin = () if data is None else ("-i",)
-        words = ["run", "--rm", *self._marks(), *stdin, *options, image or self.image.reference, *command]
-        return self.engine.docker(*words, check=check, timeout=timeout, data=data)
+        name = self._name()
+        words = ["run", "--rm", "--name", name, *self._marks(), *stdin, *options]
+        try:
+            return self.engine.docker(
+                *words, image or self.image.reference, *command, check=check, timeout=timeout, data=data
+            )
+        except BaseException:
+            self.engine.docker("rm", "-f", "-v", name, check=False)
+            raise
 
     def python(self, code: str, options: Sequence[str] = OFFLINE, timeout: float = 300) -> str:
         """What a Python program prints in a container."""
@@ -120,12 +127,15 @@ class Docker:
     @contextlib.contextmanager
     def started(self, *command: str, options: Sequence[str] = OFFLINE) -> Iterator[Container]:
         """A container in the background, removed at the end."""
-        name = f"slipway-test-{self._run_id}-{next(self._count)}"
-        self.engine.docker("run", "-d", "--name", name, *self._marks(), *options, self.image.reference, *command)
+        name = self._name()
         try:
+            self.engine.docker("run", "-d", "--name", name, *self._marks(), *options, self.image.reference, *command)
             yield Container(self.engine, name)
         finally:
             self.engine.docker("rm", "-f", "-v", name, check=False)
+
+    def _name(self) -> str:
+        return f"slipway-test-{self._run_id}-{next(self._count)}"
 
     def _marks(self) -> tuple[str, str]:
         return ("--label", f"{LABEL}={self._run_id}")

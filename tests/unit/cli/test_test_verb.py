@@ -145,6 +145,9 @@ def test_a_named_image_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verb, "build_and_load", lambda *_: pytest.fail("an image was built"))
     monkeypatch.setattr(verb, "_pytest", lambda _command, more: seen.append(dict(more)) or 0)
     monkeypatch.setattr(verb, "_remove_containers", lambda *_: None)
+    monkeypatch.setattr(Engine, "image", lambda _self, name: {"Id": "x"} if name == "slipway:x" else None)
+    with pytest.raises(UsageError, match="no image 'slipway:y'"):
+        verb.run(arguments("container", "--image", "slipway:y"))
     assert verb.run(arguments("container", "--image", "slipway:x")) == 0
     [given] = seen
     assert given["DOCKER_HOST"] == ENGINE.address
