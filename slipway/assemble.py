@@ -10,7 +10,7 @@ from typing import Any
 
 from slipway import lock as locks
 from slipway.build import Context, check_space, make_layers
-from slipway.errors import MissingError, UsageError
+from slipway.errors import MissingError, Problem, UsageError
 from slipway.image.config import ImageLayer, image_config
 from slipway.image.definition import RUNTIME, labels, reference
 from slipway.image.layout import write_layout
@@ -18,6 +18,7 @@ from slipway.image.manifest import CONFIG, Document, canonical, manifest
 from slipway.layers.cache import CachedLayer, LayerCache
 from slipway.layers.pool import WorkerPool
 from slipway.lock import file
+from slipway.lock.check import StaleLock, differences
 from slipway.lock.model import Artifact, Lock
 from slipway.pins.model import Selection
 from slipway.plan import Plan, make_plan, remember
@@ -81,7 +82,8 @@ class Image:
 
 
 def read_lock(selection: Selection, folder: Path = locks.FOLDER) -> Lock:
-    """The committed lock of an image. Raises UsageError where there is none, or where the pins have moved on."""
+    """The committed lock of an image. Raises UsageError where there is none, StaleLock where the pins
+    have moved on."""
     path = locks.path(selection.release, selection.variant, selection.arch, folder)
     command = (
         f"python3 build.py lock --release {selection.release} --variant {selection.variant} --arch {selection.arch}"
@@ -95,12 +97,8 @@ def read_lock(selection: Selection, folder: Path = locks.FOLDER) -> Lock:
         )
     lock = file.read(path)
     if lock.pins != selection.checksum:
-        raise UsageError(
-            "the lock is stale: versions.toml has changed since it was made",
-            where=path,
-            why="the image would not be what versions.toml says",
-            remedy=command,
-        )
+        found = [Problem(str(path), 0, what, remedy) for what, remedy in differences(selection, lock)]
+        raise StaleLock(f"the lock of {selection.label} is stale: run `{command}`", found)
     return lock
 
 
