@@ -15,7 +15,11 @@ CPU_ENVIRONMENT = {
 }
 
 LOCAL_MODEL = "serve_app.app.local_model.LocalModel"
-WHY_LOCAL = "derived from model_source: a folder needs no download step"
+WHY = {
+    "callback_config": "derived from model_source: a folder needs no download step",
+    "log_engine_metrics": "default: vLLM's own metrics, for GET /metrics",
+}
+"""Key → why it is filled in, where that is not the hardware."""
 
 
 def fill_engine(config: dict[str, Any], kind: hardware.Kind | None = None) -> None:
@@ -30,6 +34,8 @@ def fill_engine(config: dict[str, Any], kind: hardware.Kind | None = None) -> No
     source = (config.get("model_loading_config") or {}).get("model_source")
     if isinstance(source, str) and Path(source).is_absolute():
         config.setdefault("callback_config", {"callback_class": LOCAL_MODEL})
+    # vLLM's own metrics, which GET /metrics collects; Ray's wrapper would put them into Ray's agent instead.
+    config.setdefault("log_engine_metrics", False)
     if says_nothing and (kind == "cpu" or (kind is None and hardware.cpu_build())):
         config["accelerator_config"] = {"kind": "cpu"}
     if (config.get("accelerator_config") or {}).get("kind") == "cpu":

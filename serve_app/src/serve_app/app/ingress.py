@@ -34,6 +34,7 @@ def bind(engines: list[tuple[Any, Any]], serving: Any, limits: Limits) -> Any:
     extra = dict(given.ingress_extra_kwargs or {})
     if own:
         endpoints["health"] = lambda app: app.get("/health")
+        endpoints["metrics"] = lambda app: app.get("/metrics")
         endpoints["ready"] = lambda app: app.get("/ready")
         extra["limits"] = limits
     return serve.deployment(make_fastapi_ingress(cls, endpoint_map=endpoints, app=application.make()), **options).bind(

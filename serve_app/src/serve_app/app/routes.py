@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
 from ray.llm._internal.serve.core.configs.openai_api_models import ErrorResponse
 from ray.llm._internal.serve.core.ingress.ingress import OpenAiIngress
@@ -17,12 +18,15 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from serve_app.app.ingress import Limits
+from serve_app.observe import metrics
+from serve_app.observe.merge import CONTENT_TYPE, merge
 from serve_app.openai import application, errors, refuse, stream
 from serve_app.openai.errors import ApiError
 from serve_app.pd.replicas import count_replicas
 
 logger = logging.getLogger("ray.serve")
 RETRY_AFTER_S = 5
+METRICS_S = 5.0
 
 
 class Ingress(OpenAiIngress):  # type: ignore[misc]
@@ -33,7 +37,21 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         self.limits = limits or Limits()
 
     async def _process_llm_request(self, body: Any, call_method: str, raw_request: Any = None) -> Response:
-        """One generation. Overrides Ray's, which has no end, no retry, and a stream that breaks off silently."""
+        """One generation, counted. Overrides Ray's, which has no end, no retry, and streams that break off silently."""
+        start = time.monotonic()
+        status = 500
+        try:
+            response = await self._generate(body, call_method, raw_request)
+            status = response.status_code
+        except ApiError as error:
+            status = error.status
+            raise
+        finally:
+            metrics.HTTP_REQUESTS.labels(call_method, str(status)).inc()
+            metrics.FIRST_ITEM.labels(call_method).observe(time.monotonic() - start)
+        return response
+
+    async def _generate(self, body: Any, call_method: str, raw_request: Any) -> Response:
         refuse.check(body)
         deadline = time.monotonic() + self.limits.request_s
         request_id = application.request_id(raw_request) or ""
@@ -92,6 +110,15 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
                 with contextlib.suppress(BaseException):
                     await items.aclose()
 
+    # ---- metrics ----
+
+    async def metrics(self) -> Response:
+        """GET /metrics: this process's and every engine replica's, in Prometheus' text format."""
+        handles = [self._get_configured_serve_handle(name) for name in self._model_cards]
+        parts = [part for found in await asyncio.gather(*map(_engine_metrics, handles)) for part in found]
+        own = ({"role": "ingress", "replica": serve.get_replica_context().replica_tag}, metrics.text())
+        return Response(merge([own, *parts]), media_type=CONTENT_TYPE)
+
     # ---- health ----
 
     async def health(self) -> Response:
@@ -117,6 +144,19 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
             logger.warning("state of %s: %s", name, type(error).__name__)
             return {"ready": False, "degraded": ["decode"]}
         return state
+
+
+async def _engine_metrics(handle: Any) -> list[tuple[dict[str, str], str]]:
+    """A model's; what does not answer in time is left out."""
+    if count_replicas(handle) == 0:
+        return []
+    try:
+        found = await handle.broadcast("metrics").results_async(timeout_s=METRICS_S, return_exceptions=True)
+        others = await asyncio.wait_for(handle.options(stream=False).other_metrics.remote(), METRICS_S + 1)
+    except Exception as error:  # noqa: BLE001 - metrics of what still answers are better than none
+        logger.warning("metrics: %s", type(error).__name__)
+        return []
+    return [part for one in [*found, others] if not isinstance(one, BaseException) for part in one]
 
 
 def classify(error: BaseException) -> ApiError:

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from serve_app.app import defaults
-from serve_app.app.defaults import WHY_LOCAL as LOCAL
+from serve_app.app.defaults import WHY
 from serve_app.config.check import Checker
 from serve_app.config.document import unshared
 from serve_app.config.origin import Filler
@@ -55,5 +55,5 @@ def resolve_with_origin(args: dict[str, Any]) -> tuple[dict[str, Any], dict[str,
             filler = Filler(config, f"llm_configs[{index}]", origin)
             before = copy.deepcopy(config)
             defaults.fill_engine(config)
-            filler.note_changes(before, "derived from the hardware", {"callback_config": LOCAL})
+            filler.note_changes(before, "derived from the hardware", WHY)
     return whole, origin

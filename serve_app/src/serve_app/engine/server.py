@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ray import serve
 from ray.llm._internal.serve.core.configs.openai_api_models import CompletionRequest, ErrorResponse
 from ray.llm._internal.serve.core.server.llm_server import LLMServer
 from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
+
+from serve_app.observe import metrics
 
 SIDE_CHANNEL = ("VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 
@@ -17,6 +20,8 @@ class ServerMixin:
 
     _llm_config: Any
     engine: Any
+    role = "engine"
+    """The value of the `role` label in metrics."""
 
     def _init_shared(self, llm_config: Any, *args: Any, **kwargs: Any) -> None:
         """Before anything is set up: drops a side channel that was inherited from the shell Ray was started in.
@@ -49,6 +54,15 @@ class ServerMixin:
         async for answer in self.engine.completions(request, None):
             if isinstance(answer, ErrorResponse) and (answer.error.code or 500) >= 500:
                 raise RuntimeError(f"the engine gave no first token: {answer.error.message}")
+
+    async def metrics(self) -> list[tuple[dict[str, str], str]]:
+        """This replica's metrics, with the labels that tell it apart."""
+        context = serve.get_replica_context()
+        return [({"role": self.role, "replica": context.replica_tag}, metrics.text())]
+
+    async def other_metrics(self) -> list[tuple[dict[str, str], str]]:
+        """Those of replicas that only this one can reach: none."""
+        return []
 
     async def state(self) -> dict[str, Any]:
         """For /ready: this replica answers, and nothing is missing."""

@@ -26,6 +26,7 @@ from ray.serve._private.http_util import session_id_from_headers
 
 from serve_app.engine import lease
 from serve_app.engine.server import ServerMixin
+from serve_app.observe import metrics
 from serve_app.pd import shape
 from serve_app.pd.circuit import Circuit
 from serve_app.pd.replicas import count_replicas, replica_ids
@@ -33,6 +34,7 @@ from serve_app.pd.settings import Settings
 from serve_app.pd.warmup import Warmup
 
 logger = logging.getLogger("ray.serve")
+METRICS_S = 5.0
 
 EXPIRY = "remote_blocks_expiry_time"
 """The field of kv_transfer_params that serve_app.engine.connector reads."""
@@ -51,6 +53,7 @@ class DecodeMixin(ServerMixin):
     """What is changed about Ray's decode server: `_pd_handle_request`, and what it needs."""
 
     _prefill_handle: Any
+    role = "decode"
 
     async def __init__(  # type: ignore[misc] # Serve awaits it, as Ray's own
         self, llm_config: Any, *, prefill_server: Any, settings: Settings, **kwargs: Any
@@ -102,6 +105,7 @@ class DecodeMixin(ServerMixin):
                     "%s: prefill %s, computed by decode %s", get_serve_request_id(), reason, failure.detail
                 )
         self._count(f"local_{reason}")
+        metrics.PREFILLS.labels("local", reason).inc()
         async with contextlib.aclosing(self._alone(kind, request, raw_request_info)) as answer:
             async for chunk in answer:
                 yield chunk
@@ -121,6 +125,7 @@ class DecodeMixin(ServerMixin):
             # Where decode refuses the request (max_tokens too large, say) or the client goes away, vLLM itself tells
             # prefill to let go; a second reader would read blocks that are another prompt's by then.
             self._count("remote")
+            metrics.PREFILLS.labels("remote", "").inc()
             async for chunk in local:
                 yield chunk
 
@@ -192,6 +197,7 @@ class DecodeMixin(ServerMixin):
         if not answer.kv_transfer_params:
             raise PrefillFailed("no_params")
         answer.kv_transfer_params[EXPIRY] = lease.valid_until(sent, beats[0], beats[-1], self.settings.lease_s)
+        metrics.PREFILL_SECONDS.observe(time.monotonic() - sent)
         return answer
 
     def _handle(self, raw: Any) -> Any:
@@ -238,6 +244,7 @@ class DecodeMixin(ServerMixin):
 
     async def _let_go(self, kind: str, copy: Any, params: dict[str, Any], raw: Any) -> None:
         self._count("released")
+        metrics.RELEASED.inc()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._fetch(kind, copy, params, raw), self.settings.lease_s)
 
@@ -247,9 +254,18 @@ class DecodeMixin(ServerMixin):
         state = "open" if is_open else "closed"
         logger.warning("prefill circuit %s (%s) at %.3f", state, reason, time.time())
         self._count(f"circuit_{state}")
+        metrics.CIRCUIT.set(int(is_open))
+        if is_open:
+            metrics.CIRCUIT_OPENED.labels(reason).inc()
 
     def _count(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
+
+    async def other_metrics(self) -> list[tuple[dict[str, str], str]]:
+        """Prefill's, which the ingress has no handle to."""
+        answer = self._prefill_handle.broadcast("metrics")
+        found = await answer.results_async(timeout_s=METRICS_S, return_exceptions=True)
+        return [part for one in found if not isinstance(one, BaseException) for part in one]
 
     async def state(self) -> dict[str, Any]:
         """For /ready and tests."""

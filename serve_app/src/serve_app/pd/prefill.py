@@ -17,6 +17,8 @@ from serve_app.engine.server import ServerMixin
 class PrefillMixin(ServerMixin):
     """What is added to Ray's prefill server."""
 
+    role = "prefill"
+
     async def prefill(
         self, kind: str, request: Any, raw_request_info: Any, beat_s: float
     ) -> AsyncGenerator[Any, None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from serve_app import hardware
 from serve_app.app import defaults
-from serve_app.app.defaults import WHY_LOCAL as LOCAL
+from serve_app.app.defaults import WHY
 from serve_app.config.check import Checker
 from serve_app.config.document import join, unshared
 from serve_app.config.origin import Filler
@@ -90,7 +90,7 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
     config = filler.data
     before = copy.deepcopy(config)
     defaults.fill_engine(config, kind)
-    filler.note_changes(before, "derived from the hardware", {"callback_config": LOCAL})
+    filler.note_changes(before, "derived from the hardware", WHY)
     on_cpu = (config.get("accelerator_config") or {}).get("kind") == "cpu"
     device = "cpu" if on_cpu else "gpu"
     filler.set("engine_kwargs.block_size", 128 if on_cpu else 64, "default: big blocks make few, big transfers")

@@ -130,13 +130,13 @@ def watch(spec: Spec, say: Say) -> None:
     say("failed", "Ray does not answer any more")
 
 
-def take_down(own_ray: bool) -> None:
-    """Lets running requests end and stops Serve; on a cluster of others only our applications leave."""
+def take_down(names: list[str], own_ray: bool) -> None:
+    """Lets running requests end and stops Serve; on a cluster of others only the named applications leave."""
     try:
         if own_ray:
             serve.shutdown()
         else:
-            for name in list(serve.status().applications):
+            for name in names:
                 serve.delete(name, _blocking=True)
     finally:
         ray.shutdown()

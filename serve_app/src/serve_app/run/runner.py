@@ -76,7 +76,8 @@ def run(spec: Spec) -> int:
     except Stopped:
         failed = False
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        deploy.take_down(own_ray=session is not None)
+        names = [application.get("name", "default") for application in spec.serve["applications"]]
+        deploy.take_down(names, own_ray=session is not None)
         return 0
     except errors.ServeAppError as error:
         say("failed", str(error))

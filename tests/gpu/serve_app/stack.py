@@ -1,0 +1,165 @@
+"""Starts `serve_app serve` for the tests, and finds the processes of a replica to kill.
+
+$SERVE_APP_URL names a stack that runs already (prefill/decode at /, one node at /single); nothing is started then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ENGINE = {"max_model_len": 2048, "dtype": "float32", "enforce_eager": True, "max_num_seqs": 16,
+          "enable_auto_tool_choice": True, "tool_call_parser": "hermes"}  # fmt: skip
+ENVIRONMENT = {"env_vars": {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"}}
+START_S = 900.0
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass
+class Stack:
+    """A running endpoint. log: its output so far, None for one that was there already."""
+
+    url: str
+    log: Path | None
+    process: subprocess.Popen[bytes] | None
+
+    def post(self, path: str, body: dict[str, Any], timeout_s: float = 120.0) -> tuple[int, Any, float]:
+        """Status (0: no answer), JSON body, seconds."""
+        return self._open(self._request(path, body), timeout_s)
+
+    def stream(self, path: str, body: dict[str, Any], timeout_s: float = 60.0) -> http.client.HTTPResponse:
+        """An open stream, to read lines of."""
+        opened: http.client.HTTPResponse = OPENER.open(self._request(path, {**body, "stream": True}), timeout=timeout_s)
+        return opened
+
+    def _request(self, path: str, body: dict[str, Any] | None = None) -> urllib.request.Request:
+        data = None if body is None else json.dumps(body).encode()
+        return urllib.request.Request(self.url + path, data, {"content-type": "application/json"})  # noqa: S310
+
+    def get(self, path: str) -> tuple[int, Any, float]:
+        """The same for GET."""
+        return self._open(self._request(path), 30.0)
+
+    @staticmethod
+    def _open(request: urllib.request.Request, timeout_s: float) -> tuple[int, Any, float]:
+        start = time.monotonic()
+        try:
+            with OPENER.open(request, timeout=timeout_s) as response:
+                return response.status, json.load(response), time.monotonic() - start
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error), time.monotonic() - start
+        except OSError as error:
+            return 0, repr(error), time.monotonic() - start
+
+    def state(self) -> dict[str, Any]:
+        """The model's part of /ready."""
+        _, body, _ = self.get("/ready")
+        found: dict[str, Any] = body["models"]["demo"]
+        return found
+
+    def wait_whole(self, timeout_s: float = 600.0) -> None:
+        """Until nothing is degraded."""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            status, body, _ = self.get("/ready")
+            if status == 200 and body["degraded"] == []:
+                return
+            time.sleep(1.0)
+        raise TimeoutError(f"still degraded after {timeout_s} s: {body}")
+
+
+def configuration(model: Path) -> dict[str, Any]:
+    """Prefill/decode at /, the same model on one node at /single."""
+    role = {"runtime_env": ENVIRONMENT}
+    # 40 blocks of 128 tokens: prefill's pool is small, and busy with a few long prompts.
+    small = {"runtime_env": ENVIRONMENT, "engine": {"num_gpu_blocks_override": 40}}
+    split = {
+        "model": {"id": "demo", "source": str(model), "engine": ENGINE},
+        "prefill": small, "decode": role, "kv_transfer": {"allow_same_node": True},
+    }  # fmt: skip
+    one = {
+        "llm_configs": [{
+            "model_loading_config": {"model_id": "demo", "model_source": str(model)}, "engine_kwargs": ENGINE,
+            "runtime_env": ENVIRONMENT, "deployment_config": {"num_replicas": 1}}],
+        "ingress_deployment_config": {"num_replicas": 1},
+    }  # fmt: skip
+    return {"applications": [
+        {"name": "pd", "route_prefix": "/", "import_path": "serve_app:build_pd_app", "args": split},
+        {"name": "single", "route_prefix": "/single", "import_path": "serve_app:build_app", "args": one},
+    ]}  # fmt: skip
+
+
+@contextlib.contextmanager
+def running(folder: Path, port: int = 8765) -> Iterator[Stack]:
+    """A stack for the time of the block. Raises RuntimeError with the end of the log when it does not come up."""
+    given = os.environ.get("SERVE_APP_URL")
+    if given:
+        yield Stack(given.rstrip("/"), None, None)
+        return
+    model = folder / "model"
+    subprocess.run([sys.executable, "-m", "serve_app", "demo-model", str(model)], check=True, stdout=subprocess.DEVNULL)
+    config = folder / "stack.yaml"
+    config.write_text(json.dumps(configuration(model)))
+    log = folder / "stack.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "serve_app", "serve", str(config), "--host", "127.0.0.1", "--port", str(port)],
+            stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    try:
+        _wait(process, log)
+        stack = Stack(f"http://127.0.0.1:{port}", log, process)
+        stack.wait_whole()
+        yield stack
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        if " ready: " in log.read_text(errors="replace"):
+            return
+        time.sleep(1.0)
+    raise RuntimeError("the stack did not come up:\n" + log.read_text(errors="replace")[-4000:])
+
+
+def replicas(name: str) -> list[int]:
+    """Process ids of Serve's replicas of a deployment (`Prefill`, `Decode`, `LLMServer`)."""
+    return [pid for pid, line in _lines().items() if line.startswith("ray::ServeReplica") and f":{name}:" in line]
+
+
+def engine_core(replica: int) -> int:
+    """Process id of the engine core below a replica."""
+    lines = _lines()
+    for pid, line in lines.items():
+        if "EngineCore" in line and _parent(pid) == replica:
+            return pid
+    raise LookupError(f"no engine core below {replica}")
+
+
+def _lines() -> dict[int, str]:
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def _parent(pid: int) -> int:
+    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    return int(text[text.rindex(")") + 2 :].split()[1])
