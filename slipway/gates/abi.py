@@ -71,6 +71,7 @@ class _Check:
                     yield self._machine(node, facts)
                 elif facts.dynamic:
                     yield from self._file(node, facts)
+        yield from self._cache()
         yield from self._driver()
         for name, by_content in self.answers.items():
             if len(by_content) > 1:
@@ -179,6 +180,33 @@ class _Check:
             f"loading it fails: version `{missing[0]}' not found",
             f"move the pin of {_pin(giver)} up to a version that has {missing[-1]}, or that of {_pin(user)} down",
         )
+
+    def _cache(self) -> Iterator[Finding]:
+        """ldconfig enters what its folders hold under lib*.so* names; a cache made before the last layer lacks some."""
+        if self.loader.cache is None:
+            return
+        gone = sorted(
+            path for path in set(self.loader.cache.values()) if self.loader.tree.get(path.lstrip("/")) is None
+        )
+        folders = {self.loader.tree.resolve(folder) for folder in self.loader.configured} - {None}
+        unknown = sorted(
+            node.path
+            for name, nodes in self.loader.by_soname.items()
+            for node in nodes
+            if name not in self.loader.cache
+            and name.startswith("lib")
+            and node.member.elf
+            and node.member.elf.soname == name
+            and node.path.rpartition("/")[0] in folders
+        )
+        for paths, what in ((gone, "names files that are not there"), (unknown, "lacks libraries of its folders")):
+            if paths:
+                yield Finding(
+                    "etc/ld.so.cache",
+                    f"the loader's cache {what}: {', '.join(paths[:10])}" + (" …" if len(paths) > 10 else ""),
+                    "the loader looks there and nowhere else",
+                    "make it with ldconfig over the finished tree, as the last layer",
+                )
 
     def _driver(self) -> Iterator[Finding]:
         """Link-time stubs in a stubs folder are harmless, unless the loader's cache knows them."""

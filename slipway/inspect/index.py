@@ -157,7 +157,10 @@ def _cached(layer: LayerRef, cache: Path | None) -> LayerIndex | None:
 
 
 def _store(index: LayerIndex, path: Path) -> None:
-    """Best effort: a folder that can't be written to costs time at the next look, nothing else."""
+    """Best effort: a folder that can't be written to costs time at the next look, nothing else.
+
+    What other versions of this code kept of the layer is removed.
+    """
     raw = zstandard.ZstdCompressor(level=1).compress(json.dumps(_to_json(index), separators=(",", ":")).encode())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,6 +168,9 @@ def _store(index: LayerIndex, path: Path) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
         Path(part).replace(path)
+        for old in path.parent.glob(f"{path.name.partition('.')[0]}.*"):
+            if old != path and not old.name.endswith(".part"):
+                old.unlink(missing_ok=True)
     except OSError:
         return
 

@@ -170,7 +170,7 @@ def _layers(folder: Path, manifest: Mapping[str, Any], config: Mapping[str, Any]
             where=folder,
             why="an engine could not unpack the image",
         )
-    return tuple(
+    found = tuple(
         LayerRef(
             number,
             str((entry.get("annotations") or {}).get("io.slipway.layer") or f"layer {number + 1}"),
@@ -182,6 +182,23 @@ def _layers(folder: Path, manifest: Mapping[str, Any], config: Mapping[str, Any]
         )
         for number, (entry, diff_id) in enumerate(zip(descriptors, diff_ids, strict=True))
     )
+    for ref in found:
+        _check_size(ref)
+    return found
+
+
+def _check_size(ref: LayerRef) -> None:
+    """Cheap, and what a layer's kept index can't tell: whether its blob is there at all, and whole."""
+    try:
+        size = ref.path.stat().st_size
+    except FileNotFoundError as error:
+        raise missing_blob(ref.path, ref.digest) from error
+    if ref.size != size:
+        raise WrongArtifact(
+            f"layer {ref.name!r} should have {ref.size} bytes and has {size}",
+            where=ref.path,
+            remedy="build or download the image again",
+        )
 
 
 def _json(content: bytes, path: Path) -> Mapping[str, Any]:

@@ -202,6 +202,21 @@ def test_a_damaged_loader_cache(tmp_path: Path) -> None:
     assert finding.subject == "etc/ld.so.cache"
 
 
+def test_a_stale_loader_cache(tmp_path: Path) -> None:
+    cache = {"libc.so.6": "/usr/lib/x86_64-linux-gnu/libc.so.6", "libgone.so.1": "/usr/lib/libgone.so.1"}
+    members: Members = {
+        "etc/ld.so.conf": b"/opt/efa/lib\n",
+        "opt/efa/lib/libefa.so.1.2": make.elf(soname="libefa.so.1"),
+        "opt/efa/lib/plugin.so": make.elf(soname="plugin.so"),
+        "etc/ld.so.cache": make.ld_cache(cache),
+    }
+    findings = problems(check(tmp_path, members))
+    assert [finding.what for finding in findings] == [
+        "the loader's cache names files that are not there: /usr/lib/libgone.so.1",
+        "the loader's cache lacks libraries of its folders: opt/efa/lib/libefa.so.1.2",
+    ]
+
+
 def test_an_arm64_image(tmp_path: Path) -> None:
     libc = make.elf(soname="libc.so.6", machine=183)
     members: Members = {

@@ -163,6 +163,8 @@ def test_other_code_reads_no_old_index(tmp_path: Path, monkeypatch: pytest.Monke
     make_index(layer, tmp_path / "cache")
     monkeypatch.setattr(index, "version", lambda: "other")
     assert not index.is_cached(layer, tmp_path / "cache")
+    make_index(layer, tmp_path / "cache")
+    assert [path.name.split(".")[1] for path in (tmp_path / "cache").iterdir()] == ["other"], "the old one is removed"
 
 
 @pytest.mark.parametrize("how", ["zstd", "gzip", "tar"])

@@ -60,6 +60,18 @@ def test_digests_never_name_other_paths(tmp_path: Path, digest: object) -> None:
         open_layout(tmp_path)
 
 
+@pytest.mark.parametrize("change", ["cut", "gone"])
+def test_layers_that_are_cut_or_missing(tmp_path: Path, change: str) -> None:
+    path = open_layout(make.layout(tmp_path, [{"a": b"1"}])).layers[0].path
+    if change == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    else:
+        path.unlink()
+    with pytest.raises(WrongArtifact) as caught:
+        open_layout(tmp_path)
+    assert path.name in str(caught.value)
+
+
 def several(folder: Path) -> Path:
     """A layout with an amd64 and an arm64 image and a BuildKit attestation."""
     entries = []
