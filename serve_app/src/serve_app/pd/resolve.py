@@ -112,6 +112,9 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
     # Prefill's queue is its engine's: a request that waits there still beats, one that waits at a router is silent.
     ongoing = 2 * seqs if kv_role == "kv_consumer" else max(4 * seqs, 1024)
     filler.set("deployment_config.max_ongoing_requests", ongoing, f"derived from max_num_seqs ({seqs})")
+    if kv_role == "kv_consumer":
+        filler.set("deployment_config.max_queued_requests", ongoing,
+                   f"derived from max_num_seqs ({seqs}): beyond it a request gets 429 at once")  # fmt: skip
     if "num_replicas" not in config["deployment_config"] and "autoscaling_config" not in config["deployment_config"]:
         filler.set("deployment_config.num_replicas", 1, "default")
     if "autoscaling_config" in config["deployment_config"]:
