@@ -80,9 +80,7 @@ def test_a_wait_beyond_patience_is_not_waited(store: Store, server: Server, http
 
 
 @pytest.mark.parametrize(("status", "error"), [(404, Absent), (410, Absent), (401, Refused), (403, Refused)])
-def test_a_no_is_not_asked_again(
-    store: Store, server: Server, http: Http, status: int, error: type[Exception]
-) -> None:
+def test_a_no_is_not_asked_again(store: Store, server: Server, http: Http, status: int, error: type[Exception]) -> None:
     server.put("/a", CONTENT, statuses=[status])
     with pytest.raises(error):
         get(store, http, f"{server.url}/a")

@@ -360,9 +360,7 @@ def test_a_snapshot_service(store: Store, server: Server) -> None:
     assert store.has(deb) and store.has(source)
 
 
-def test_no_archive_known_says_what_to_install(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_archive_known_says_what_to_install(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ensure(tools: object) -> None:
         raise MissingError("this machine lacks python-apt-common")
 
@@ -417,10 +415,17 @@ def start(store: Store, server: Server, content: bytes) -> subprocess.Popen[str]
     """A fetch in a process of its own, once it is about to begin."""
     argv = [sys.executable, "-c", PROGRAM, str(store.root), server.url, str(len(content)), sha(content)]
     root = Path(fetch_module.__file__).parents[2]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+def rest(process: subprocess.Popen[str]) -> str:
+    """What it says to its end. Not communicate(): that loses what readline() has read ahead."""
+    assert process.stdout is not None
+    with process:
+        return process.stdout.read().strip()
 
 
 def wait_for_bytes(store: Store, content: bytes) -> None:
@@ -437,8 +442,7 @@ LARGE = DEB * 100
 def test_two_processes_download_once(store: Store, server: Server) -> None:
     server.put("/pool/bash_1_amd64.deb", LARGE, chunk=50_000, pause=0.05)
     processes = [start(store, server, LARGE) for _ in range(2)]
-    fetched = sorted(process.communicate(timeout=30)[0].strip() for process in processes)
-    assert fetched == ["0", "1"]
+    assert sorted(rest(process) for process in processes) == ["0", "1"]
     assert len(server.asked("/pool/bash_1_amd64.deb")) == 1
 
 
@@ -449,12 +453,12 @@ def test_stopped_at_any_moment_the_next_run_goes_on(store: Store, server: Server
     wait_for_bytes(store, LARGE)
     began = time.monotonic()
     process.send_signal(how)
-    process.communicate(timeout=10)
+    process.wait(timeout=10)
     assert time.monotonic() - began < 4
     assert process.returncode != 0
     assert not store.path(sha(LARGE)).exists()
     file.pause = 0
     again = start(store, server, LARGE)
-    assert again.communicate(timeout=30)[0].strip() == "1"
+    assert rest(again) == "1"
     assert server.asked("/pool/bash_1_amd64.deb")[1].startswith("bytes=")
     assert store.path(sha(LARGE)).read_bytes() == LARGE

@@ -240,5 +240,3 @@ def test_prune_waits_for_builds(store: Store) -> None:
 def test_two_builds_do_not_wait_for_each_other(store: Store) -> None:
     with store.in_use(), store.in_use():
         pass
-
-
