@@ -5,7 +5,7 @@ far as that goes, so that adding or bumping one package leaves the other package
 
 1. A wheel named in `alone` (the image's own application) is a layer of its own.
 2. So is a wheel of at least BIG bytes, together with smaller ones of the same family and version: nixl and nixl-cu13
-   are always bumped together. A family is a name's part before the first "-".
+   are always bumped together. A family is a name's part before the first "-"; of several big ones the nearest name.
 3. The rest shares layers by size class (CLASSES). Most packages are tiny, and most bumps are of tiny packages: they
    share a layer with tiny ones, and move some 20 MB instead of some 300.
 4. A shared layer above FULL bytes is split by a hash of the family; a wheel above FULL is split into parts by members.
@@ -19,6 +19,7 @@ then big wheels that versions.toml names (torch, vllm, ray), then `alone`. Withi
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -75,13 +76,12 @@ def group_wheels(
     rest = [wheel for wheel in ordered if canonicalize_name(wheel.name) not in own_names]
     groups = [WheelGroup(_name(wheel), (wheel,), 3) for wheel in own]
     big = sorted((wheel for wheel in rest if wheel.size >= BIG), key=lambda wheel: (-wheel.size, wheel.name))[:MAX_OWN]
-    leaders = {(family(wheel), wheel.version): wheel for wheel in big}
     with_leader: dict[Wheel, list[Wheel]] = {wheel: [wheel] for wheel in big}
     shared: dict[str, list[Wheel]] = {}
     for wheel in rest:
         if wheel in with_leader:
             continue
-        if (leader := leaders.get((family(wheel), wheel.version))) is not None and wheel.size < BIG:
+        if wheel.size < BIG and (leader := _leader(wheel, big)) is not None:
             with_leader[leader].append(wheel)
         else:
             shared.setdefault(_class(wheel), []).append(wheel)
@@ -97,6 +97,17 @@ def group_wheels(
 def family(wheel: Wheel) -> str:
     """What packages of one maker have in common: the name's first part."""
     return canonicalize_name(wheel.name).partition("-")[0]
+
+
+def _leader(wheel: Wheel, big: Sequence[Wheel]) -> Wheel | None:
+    """The big wheel that is bumped together with this one: same family and version, and of several the nearest name."""
+    own = canonicalize_name(wheel.name)
+    kin = [other for other in big if other.version == wheel.version and family(other) == family(wheel)]
+    return min(
+        kin,
+        key=lambda other: (-len(os.path.commonprefix([own, canonicalize_name(other.name)])), other.name),
+        default=None,
+    )
 
 
 def _class(wheel: Wheel) -> str:

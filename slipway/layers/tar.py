@@ -7,6 +7,7 @@ here belong to FORMAT alone.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -27,6 +28,7 @@ _USTAR_MAX_ID = 8**7 - 1
 _ZEROS = bytes(BLOCK)
 _PADDING = tuple(bytes(-size % BLOCK) for size in range(BLOCK))
 _NOT_NORMAL = re.compile(r"^/|(^|/)\.{0,2}(/|\Z)")
+_SUSPICIOUS = re.compile(r"^/|(?:^|/)(?:\.{0,2}(?:/|$)|\.wh\.)", re.MULTILINE)
 _WHITEOUT = re.compile(r"(^|/)\.wh\.")
 
 
@@ -63,8 +65,9 @@ def write_tar(entries: Iterable[Entry], sink: Sink) -> None:
 def complete(entries: Iterable[Entry]) -> list[Entry]:
     """Sort entries by path and add the parent directories that nobody listed."""
     by_path: dict[str, Entry] = {}
+    entries = list(entries)
+    _check_paths(entries)
     for entry in entries:
-        check_path(entry.path, entry.origin, entry.kind)
         if (other := by_path.setdefault(entry.path, entry)) is not entry:
             raise BuildFailed(
                 f"{entry.path} comes twice",
@@ -92,6 +95,14 @@ def complete(entries: Iterable[Entry]) -> list[Entry]:
 def _order(path: str) -> str:
     """Depth-first order, a directory directly before its content: by parts, so that "a/b" comes before "a-b"."""
     return path.replace("/", "\0")
+
+
+def _check_paths(entries: list[Entry]) -> None:
+    """`check_path` for all: one look at all names, and a closer one only where something may be wrong."""
+    text = "\n".join(entry.path for entry in entries)
+    if "\0" in text or _SUSPICIOUS.search(text):
+        for entry in entries:
+            check_path(entry.path, entry.origin, entry.kind)
 
 
 def check_path(path: str, origin: str = "", kind: Kind = "file") -> None:
@@ -143,11 +154,18 @@ def header(entry: Entry) -> bytes:
 
 
 def _ustar(name: bytes, mode: int, uid: int, gid: int, size: int, kind: bytes, target: bytes) -> bytes:
-    head = b"%-100b%07o\0%07o\0%07o\0%011o\0%011o\0" % (b"", mode & 0o7777, uid, gid, size, MTIME)
-    head = name[:100].ljust(100, b"\0") + head[100:]
-    tail = kind + target[:100].ljust(100, b"\0") + b"ustar\x0000" + bytes(64) + b"0000000\x000000000\0" + bytes(167)
-    checksum = sum(head) + sum(tail) + 8 * 0x20
-    return head + b"%06o\0 " % checksum + tail
+    name = name[:100]
+    fields = b"%07o\0%07o\0%07o\0%011o\0%011o\0" % (mode & 0o7777, uid, gid, size, MTIME)
+    tail, tail_sum = _tail(kind, target[:100])
+    checksum = sum(name) + sum(fields) + 8 * 0x20 + tail_sum
+    return name.ljust(100, b"\0") + fields + b"%06o\0 " % checksum + tail
+
+
+@functools.lru_cache(maxsize=256)
+def _tail(kind: bytes, target: bytes) -> tuple[bytes, int]:
+    """A header from the type flag on, and the sum of its bytes: the same for nearly all members."""
+    tail = kind + target.ljust(100, b"\0") + b"ustar\x0000" + bytes(64) + b"0000000\x000000000\0" + bytes(167)
+    return tail, sum(tail)
 
 
 def _pax_record(key: str, value: bytes) -> bytes:

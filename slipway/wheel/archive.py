@@ -18,7 +18,7 @@ from types import TracebackType
 
 from isal import isal_zlib
 
-from slipway.wheel.paths import check_member
+from slipway.wheel.paths import check_members
 from slipway.wheel.refused import RefusedWheel
 
 CHUNK = 1 << 19
@@ -26,6 +26,7 @@ CHUNK = 1 << 19
 
 _READ = 1 << 18
 _SMALL = 1 << 20  # compressed and plain; smaller members are read and inflated in one go
+_EXTRA = 64  # bytes that are read for a local header's extra field
 
 MAX_MEMBERS = 250_000
 MAX_MEMBER = 16 << 30
@@ -42,6 +43,8 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _STREAMED = 0x8  # sizes and CRC stand behind the data, zeros in the local header
 _UTF8 = 0x800
+_FILE_KINDS = (0, stat.S_IFREG, stat.S_IFLNK)
+_FOLDER_KINDS = (0, stat.S_IFDIR)
 _UNKNOWN = 0xFFFFFFFF  # the real size stands in a zip64 extra field
 
 
@@ -61,6 +64,11 @@ class Member:
         self.offset = info.header_offset
         self.link = kind == stat.S_IFLNK
         self.executable = kind in (0, stat.S_IFREG) and bool(info.external_attr >> 16 & 0o111)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is read and inflated in one go."""
+        return bool(self.size <= _SMALL and self.compressed <= _SMALL)
 
     @property
     def raw(self) -> bytes:
@@ -125,6 +133,18 @@ class Archive:
 
         Raises RefusedWheel at the end when the size or the CRC is not the announced one.
         """
+        if member.is_small:
+            yield self.small(member)
+        else:
+            yield from self._big(member)
+
+    def small(self, member: Member) -> bytes:
+        """The whole content of a small member, with the same checks."""
+        content = self._whole(member)
+        self._compare(member, len(content), isal_zlib.crc32(content))
+        return content
+
+    def _big(self, member: Member) -> Iterator[bytes]:
         crc = size = 0
         for chunk in self._stream(member):
             crc = isal_zlib.crc32(chunk, crc)
@@ -132,42 +152,48 @@ class Archive:
             if size > member.size:
                 break
             yield chunk
+        self._compare(member, size, crc)
+
+    def _compare(self, member: Member, size: int, crc: int) -> None:
         if size != member.size:
             more = "more than" if size > member.size else f"{size} bytes instead of"
             raise self._refused(member, f"it holds {more} the {member.size} bytes that the archive announces")
         if crc != member.crc:
             raise self._refused(member, f"its CRC is {crc:08x}, the archive says {member.crc:08x}")
 
-    def _stream(self, member: Member) -> Iterator[bytes]:
-        """Content as it comes, at most one byte more than announced; sizes and CRC are the caller's to check."""
-        raw_name = member.raw
-        offset = member.offset + _LOCAL.size + len(raw_name)
-        small = member.compressed <= _SMALL and member.size <= _SMALL
-        # One read fetches the header and, of a small member, everything: 64 bytes leave room for an extra field.
-        wanted = offset - member.offset + 64 + (member.compressed if small else 0)
-        head = os.pread(self._descriptor, wanted, member.offset)
-        offset += self._check_local(member, head, raw_name)
-        if small:
-            raw = head[offset - member.offset :][: member.compressed]
-            if len(raw) < member.compressed:
-                raw = os.pread(self._descriptor, member.compressed, offset)
-            yield self._inflated(member, raw) if member.deflated else raw
-        elif member.deflated:
-            yield from self._inflate(member, offset)
-        else:
-            left = member.compressed
-            while left:
-                chunk = self._pread(member, min(CHUNK, left), offset)
-                offset += len(chunk)
-                left -= len(chunk)
-                yield chunk
-
-    def _inflated(self, member: Member, raw: bytes) -> bytes:
-        inflater = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
+    def _whole(self, member: Member) -> bytes:
+        """A small member's content, at most one byte more than announced, with one read of the file where possible."""
+        name = member.raw
+        start = _LOCAL.size + len(name)
+        head = os.pread(self._descriptor, start + _EXTRA + member.compressed, member.offset)
+        start += self._check_local(member, head, name)
+        raw = head[start : start + member.compressed]
+        if len(raw) < member.compressed:
+            raw = os.pread(self._descriptor, member.compressed, member.offset + start)
+        if not member.deflated:
+            return raw
         try:
-            return inflater.decompress(raw, member.size + 1)
+            return isal_zlib.decompressobj(-isal_zlib.MAX_WBITS).decompress(raw, member.size + 1)
         except _Damaged as error:
             raise self._refused(member, f"its data is damaged ({error})") from error
+
+    def _stream(self, member: Member) -> Iterator[bytes]:
+        """Content as it comes, hardly more than announced; sizes and CRC are the caller's to check."""
+        if member.is_small:
+            yield self._whole(member)
+            return
+        name = member.raw
+        head = os.pread(self._descriptor, _LOCAL.size + len(name), member.offset)
+        offset = member.offset + len(head) + self._check_local(member, head, name)
+        if member.deflated:
+            yield from self._inflate(member, offset)
+            return
+        left = member.compressed
+        while left:
+            chunk = self._pread(member, min(CHUNK, left), offset)
+            offset += len(chunk)
+            left -= len(chunk)
+            yield chunk
 
     def _inflate(self, member: Member, offset: int) -> Iterator[bytes]:
         inflater = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
@@ -223,52 +249,23 @@ class Archive:
         return int(extra_length)
 
     def _check(self, infos: list[zipfile.ZipInfo], end: int, file_size: int) -> list[Member]:
-        total = 0
-        seen: set[str] = set()
-        members = []
         for info in infos:
-            self._check_info(info)
-            name = info.filename.removesuffix("/")
-            check_member(name, self.label)
-            if name in seen:
-                raise RefusedWheel(
-                    self.label, "it is there twice", member=name, why="which one is installed depends on the installer"
-                )
-            seen.add(name)
-            total += info.file_size
-            if not info.is_dir():
-                members.append(Member(info))
+            _check_info(info, self.label)
+        names = [info.filename.removesuffix("/") for info in infos]
+        if names:
+            check_members(names, self.label)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RefusedWheel(
+                self.label, "it is there twice", member=twice, why="which one is installed depends on the installer"
+            )
+        total = sum(info.file_size for info in infos)
         if total > MAX_TOTAL or (total > RATIO_FROM and total > MAX_RATIO * file_size):
             raise RefusedWheel(self.label, f"it would unpack to {total} bytes from {file_size}: an absurd ratio")
         self._check_overlap(infos, end)
+        members = [Member(info) for info in infos if not info.is_dir()]
         members.sort(key=lambda member: member.name)
         return members
-
-    def _check_info(self, info: zipfile.ZipInfo) -> None:
-        def refuse(what: str, why: str | None = None) -> RefusedWheel:
-            return RefusedWheel(self.label, what, member=info.orig_filename, why=why)
-
-        if info.orig_filename != info.filename:
-            raise refuse("its name holds a NUL byte", "what follows the NUL is hidden from some programs")
-        if info.flag_bits & _ENCRYPTED:
-            raise refuse("it is encrypted")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise refuse(f"compression method {info.compress_type} is not supported", "wheels are stored or deflated")
-        if info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
-            raise refuse("it is stored, but its two sizes differ")
-        if info.is_dir() and info.file_size:
-            raise refuse("it is a directory with content")
-        if info.file_size > MAX_MEMBER:
-            raise refuse(f"it has {info.file_size} bytes, at most {MAX_MEMBER} are accepted")
-        if info.file_size > RATIO_FROM and info.file_size > MAX_RATIO * info.compress_size:
-            raise refuse(
-                f"it would unpack to {info.file_size} bytes from {info.compress_size}: an absurd ratio",
-                "it would fill the disk of every node that pulls the image",
-            )
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        allowed = (0, stat.S_IFDIR) if info.is_dir() else (0, stat.S_IFREG, stat.S_IFLNK)
-        if kind not in allowed:
-            raise refuse(f"it is of file type {kind:o} (octal); only files, directories and symlinks are accepted")
 
     def _check_overlap(self, infos: list[zipfile.ZipInfo], end: int) -> None:
         """Members share no bytes: overlapping ones are how a small archive unpacks to a huge one."""
@@ -282,3 +279,41 @@ class Archive:
 
     def _refused(self, member: Member, what: str, why: str | None = None) -> RefusedWheel:
         return RefusedWheel(self.label, what, member=member.name, why=why)
+
+
+def _check_info(info: zipfile.ZipInfo, wheel: str) -> None:
+    """Raise RefusedWheel for a member of a kind, size or ratio that has no place in a wheel."""
+    attributes = info.external_attr >> 16
+    directory = info.filename[-1:] == "/"
+    ok = (
+        info.orig_filename == info.filename
+        and not info.flag_bits & _ENCRYPTED
+        and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        and (info.compress_type == zipfile.ZIP_DEFLATED or info.compress_size == info.file_size)
+        and not (directory and info.file_size)
+        and info.file_size <= MAX_MEMBER
+        and (info.file_size <= RATIO_FROM or info.file_size <= MAX_RATIO * info.compress_size)
+        and stat.S_IFMT(attributes) in (_FOLDER_KINDS if directory else _FILE_KINDS)
+    )
+    if ok:
+        return
+    why: str | None = None
+    if info.orig_filename != info.filename:
+        what, why = "its name holds a NUL byte", "what follows the NUL is hidden from some programs"
+    elif info.flag_bits & _ENCRYPTED:
+        what = "it is encrypted"
+    elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        what = f"compression method {info.compress_type} is not supported"
+        why = "wheels are stored or deflated"
+    elif directory and info.file_size:
+        what = "it is a directory with content"
+    elif info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
+        what = "it is stored, but its two sizes differ"
+    elif info.file_size > MAX_MEMBER:
+        what = f"it has {info.file_size} bytes, at most {MAX_MEMBER} are accepted"
+    elif info.file_size > RATIO_FROM and info.file_size > MAX_RATIO * info.compress_size:
+        what = f"it would unpack to {info.file_size} bytes from {info.compress_size}: an absurd ratio"
+        why = "it would fill the disk of every node that pulls the image"
+    else:
+        what = f"it is of file type {stat.S_IFMT(attributes):o} (octal), no file, directory or symlink"
+    raise RefusedWheel(wheel, what, member=info.orig_filename, why=why)

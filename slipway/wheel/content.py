@@ -95,16 +95,29 @@ class OpenWheel:
 
     def chunks(self, file: File) -> Iterator[bytes]:
         """A file's content in pieces. Raises RefusedWheel at the end when its size, CRC or hash is wrong."""
-        if file.member is None:
+        member = file.member
+        if member is None:
             yield file.content
             return
+        if member.is_small:
+            content = self._archive.small(member)
+            if file.row.hash:
+                self._compare(file, hashlib.new(file.row.algorithm, content))
+            yield content
+            return
         digest = hashlib.new(file.row.algorithm) if file.row.hash else None
-        for chunk in self._archive.chunks(file.member):
+        for chunk in self._archive.chunks(member):
             if digest is not None:
                 digest.update(chunk)
             yield chunk
-        if digest is not None and (found := record.spell(digest.name, digest.digest())) != file.row.hash:
-            raise self._wrong_record([f"{file.member.name}: {found}, RECORD says {file.row.hash}"])
+        if digest is not None:
+            self._compare(file, digest)
+
+    def _compare(self, file: File, digest: hashlib._Hash) -> None:
+        found = record.spell(digest.name, digest.digest())
+        if found != file.row.hash:
+            name = file.member.name if file.member else file.path
+            raise self._wrong_record([f"{name}: {found}, RECORD says {file.row.hash}"])
 
     def read(self, file: File) -> bytes:
         """The whole content of a file."""
@@ -130,9 +143,8 @@ class OpenWheel:
         return f"{self.venv.site}/{self.dist_info}/RECORD"
 
     def _find_dist_info(self) -> str:
-        found = sorted(
-            {top for top, slash, _ in (m.name.partition("/") for m in self._archive.members) if slash and _is_info(top)}
-        )
+        candidates = (member.name.partition("/")[0] for member in self._archive.members if ".dist-info/" in member.name)
+        found = sorted({top for top in candidates if _is_info(top)})
         if len(found) != 1:
             raise RefusedWheel(self.label, f"it has {len(found)} dist-info folders at its top ({', '.join(found)})")
         own, _, version = found[0].removesuffix(".dist-info").rpartition("-")

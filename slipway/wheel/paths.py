@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slipway.wheel.refused import RefusedWheel
@@ -11,7 +12,14 @@ MAX_PATH = 1024
 """Bytes of a member's name: Linux stops at 4096 for a whole path, container tools earlier."""
 
 _MAX_PART = 255
-_BAD = re.compile(r"[\x00-\x1f\x7f\\]|^/|(^|/)\.{0,2}(/|\Z)|^[A-Za-z]:")
+_BAD = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f\\]"  # control characters, backslashes; line feeds separate names here
+    r"|^/|^[A-Za-z]:|/$"
+    r"|(?:^|/)\.{0,2}(?:/|$)"
+    r"|(?:^|/)\.wh\."
+    rf"|[^/\n]{{{_MAX_PART + 1}}}",  # too long, where all is ASCII
+    re.MULTILINE,
+)
 _REASONS = (
     (re.compile(r"\x00"), "its name holds a NUL byte"),
     (re.compile(r"[\x00-\x1f\x7f]"), "its name holds a control character"),
@@ -19,15 +27,23 @@ _REASONS = (
     (re.compile(r"^/"), "its name is absolute"),
     (re.compile(r"^[A-Za-z]:"), "its name has a drive letter"),
     (re.compile(r"(^|/)\.\.(/|\Z)"), "its name leads out of the tree"),
+    (re.compile(r"(^|/)\.?(/|\Z)"), "its name is not normalised"),
 )
+
+
+def check_members(names: Sequence[str], wheel: str) -> None:
+    """`check_member` for many names: one look at all of them, and a closer one only where something may be wrong."""
+    text = "\n".join(names)
+    if text.count("\n") >= len(names) or _BAD.search(text) or not text.isascii() or max(map(len, names)) > MAX_PATH:
+        for name in names:
+            check_member(name, wheel)
 
 
 def check_member(name: str, wheel: str) -> None:
     """Refuse a member's name that could write outside its place or delete lower layers' files. Raises RefusedWheel."""
-    if _BAD.search(name):
-        what = next((what for pattern, what in _REASONS if pattern.search(name)), "its name is not normalised")
+    if (what := next((what for pattern, what in _REASONS if pattern.search(name)), None)) is not None:
         raise RefusedWheel(wheel, what, member=name, why="it could be written outside of the image's Python")
-    if ".wh." in name and any(part.startswith(".wh.") for part in name.split("/")):
+    if any(part.startswith(".wh.") for part in name.split("/")):
         raise RefusedWheel(
             wheel,
             "its name begins with .wh.",
@@ -38,9 +54,7 @@ def check_member(name: str, wheel: str) -> None:
         encoded = name.encode()
     except UnicodeEncodeError as error:
         raise RefusedWheel(wheel, "its name is not UTF-8", member=name) from error
-    if len(encoded) > MAX_PATH or (
-        len(encoded) > _MAX_PART and any(len(part) > _MAX_PART for part in encoded.split(b"/"))
-    ):
+    if len(encoded) > MAX_PATH or any(len(part) > _MAX_PART for part in encoded.split(b"/")):
         raise RefusedWheel(wheel, f"its name is too long ({len(encoded)} bytes)", member=name)
 
 

@@ -18,7 +18,8 @@ from slipway.wheel.refused import RefusedWheel
 _LENGTHS = {"sha256": 43, "sha384": 64, "sha512": 86}
 """Characters of base64. The specification: sha256 or better; md5, sha1 and sha224 are not permitted."""
 
-_BASE64 = re.compile(r"[A-Za-z0-9_-]+")
+_USUAL = len("sha256=") + _LENGTHS["sha256"]
+_BASE64 = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -76,6 +77,8 @@ def parse(content: bytes, wheel: str, member: str) -> dict[str, Row]:
 
 def _row(hashed: str, size: str) -> Row | str:
     """A row, or what is wrong with it."""
+    if hashed.startswith("sha256=") and len(hashed) == _USUAL and _BASE64(hashed, 7) and size.isdecimal():
+        return Row(hashed, int(size))
     if size and not (size.isascii() and size.isdecimal()):
         return f"{size!a} is no size"
     length = int(size) if size else None
@@ -85,7 +88,7 @@ def _row(hashed: str, size: str) -> Row | str:
     if algorithm not in _LENGTHS:
         return f"hash {algorithm!a} is not one of {', '.join(_LENGTHS)}"
     encoded = encoded.rstrip("=")
-    if len(encoded) != _LENGTHS[algorithm] or not _BASE64.fullmatch(encoded):
+    if len(encoded) != _LENGTHS[algorithm] or not _BASE64(encoded):
         return f"{encoded!a} is no {algorithm} in URL-safe base64"
     return Row(f"{algorithm}={encoded}", length)
 
@@ -94,6 +97,6 @@ def dump(rows: Mapping[str, Row] | Iterable[tuple[str, Row]]) -> bytes:
     """RECORD's bytes: rows sorted by path, quoted as csv asks for, one line feed each."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    for path, row in sorted(rows.items() if isinstance(rows, Mapping) else rows):
-        writer.writerow((path, row.hash, "" if row.size is None else row.size))
+    ordered = sorted(rows.items() if isinstance(rows, Mapping) else rows)
+    writer.writerows((path, hashed, "" if size is None else size) for path, (hashed, size) in ordered)
     return stream.getvalue().encode()

@@ -91,6 +91,11 @@ def test_family_of_one_version_stays_together() -> None:
     assert any([w.name for w in group.wheels] == ["nixl", "nixl-cu13"] for group in groups)
 
 
+def test_of_several_leaders_the_nearest_name() -> None:
+    wheels = [wheel("nvidia-cuda-nvcc", BIG), wheel("nvidia-nvvm", 2 * BIG), wheel("nvidia-cuda-crt", 5)]
+    assert [w.name for w in group_wheels(wheels)[0].wheels] == ["nvidia-cuda-crt", "nvidia-cuda-nvcc"]
+
+
 def test_order_is_slow_to_fast() -> None:
     wheels = [wheel("ray", BIG), wheel("a", 1), wheel("nvidia-x", BIG), wheel("serve-app", 10), wheel("b-lib", BIG)]
     groups = group_wheels(wheels, pinned={"Ray"}, alone={"serve_app"})

@@ -121,11 +121,14 @@ def test_known_bytes() -> None:
 def test_paths_that_are_refused(path: str) -> None:
     with pytest.raises(BuildFailed):
         check_path(path)
+    with pytest.raises(BuildFailed):
+        complete([file_entry("good", b""), file_entry(path, b""), file_entry("also/good", b"")])
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "...", "..a/b..", "a\\x2db", "a b", "x.wh.y", "\n"])
 def test_paths_that_are_taken(path: str) -> None:
     check_path(path)
+    assert path in [entry.path for entry in complete([file_entry(path, b"")])]
 
 
 def test_whiteouts_are_only_whiteouts() -> None:
