@@ -114,7 +114,9 @@ class _Check:
             return Provider(found.node, found.how)
         facts = node.member.elf
         everywhere = [n for n in self.loader.by_soname.get(name, ()) if self._fits(n, facts)]
-        scope = venv_of(node.path)
+        # Nothing is loaded before a program starts; libc and its like can be started, too, and have a soname.
+        program = facts is not None and facts.interpreter and not facts.soname
+        scope = "" if program else venv_of(node.path)
         inside = [n for n in everywhere if scope and venv_of(n.path) == scope]
         if len({n.member.sha256 for n in inside}) == 1:
             return Provider(inside[0], "loaded before")
@@ -143,7 +145,7 @@ class _Check:
         if elsewhere:
             places = ", ".join(f"{n.path} ({self.image.owner(n)})" for n in elsewhere)
             what = f"{owner} needs {name}, which the loader does not find; the image has it at {places}"
-            remedy = "put its folder into /etc/ld.so.conf.d and make the loader's cache anew"
+            remedy = "put its folder into /etc/ld.so.conf.d and make the cache anew; if nobody runs it, excuse it"
         else:
             what = f"{owner} needs {name}, which is not in the image"
             remedy = f"add the package that has {name}, or take a version of {_pin(owner)} that does without"

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from slipway.errors import MissingError
 from slipway.inspect import elf
 
 IN_MEMORY = 64 << 20
@@ -88,7 +89,10 @@ class Content(NamedTuple):
 
 
 def examine(path: str, size: int, chunks: Iterable[bytes]) -> Content:
-    """Read `size` bytes from `chunks` once and say what they are. Never raises for odd content: it becomes a mark."""
+    """Read `size` bytes from `chunks` once and say what they are. Odd content raises nothing: it becomes a mark.
+
+    Raises MissingError when the temporary folder is full.
+    """
     stream = iter(chunks)
     first = next(stream, b"")
     if first[:4] == elf.MAGIC:
@@ -109,11 +113,18 @@ def _examine_elf(path: str, size: int, first: bytes, stream: Iterable[bytes]) ->
         digest.update(memoryview(data)[len(first) :])
         return _elf_content(path, digest.hexdigest(), data)
     with tempfile.TemporaryFile() as file:
-        file.write(first)
-        for chunk in stream:
-            digest.update(chunk)
-            file.write(chunk)
-        file.flush()
+        try:
+            file.write(first)
+            for chunk in stream:
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+        except OSError as error:
+            raise MissingError(
+                f"no room for a temporary copy of {path}: {error.strerror}",
+                where=tempfile.gettempdir(),
+                remedy=f"free {size} bytes there, or set TMPDIR to a folder with more room",
+            ) from error
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             return _elf_content(path, digest.hexdigest(), mapped)
 

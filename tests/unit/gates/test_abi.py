@@ -99,6 +99,16 @@ def test_what_another_wheel_loads_before_is_a_note(tmp_path: Path) -> None:
     assert "needs T_2 of libtorch.so" in findings[1].what, "versions are checked there, too"
 
 
+def test_nothing_is_loaded_before_a_program(tmp_path: Path) -> None:
+    interpreter = "/lib64/ld-linux-x86-64.so.2"
+    files = {
+        "nixl/libnixl.so": make.elf(soname="libnixl.so"),
+        "x/run": make.elf(needed=["libnixl.so"], interpreter=interpreter),
+    }
+    (finding,) = problems(check(tmp_path, {"lib64/ld-linux-x86-64.so.2": make.elf(), **make.wheel("nixl", "1", files)}))
+    assert finding.subject == f"{make.SITE}/x/run needs libnixl.so"
+
+
 def test_another_venv_loads_nothing_before(tmp_path: Path) -> None:
     other: Members = {"opt/other/lib/python3.11/site-packages/torch/lib/libtorch.so": make.elf(soname="libtorch.so")}
     vllm = make.wheel("vllm", "0.29.0", {"vllm/_C.abi3.so": make.elf(needed=["libtorch.so"])})

@@ -7,7 +7,7 @@ from pathlib import Path
 import image_builder as make
 import pytest
 
-from slipway.errors import WrongArtifact
+from slipway.errors import MissingError, WrongArtifact
 from slipway.inspect import content, index
 from slipway.inspect.image import read_image
 from slipway.inspect.index import LayerIndex, layer_index, make_index
@@ -56,6 +56,15 @@ def test_a_long_elf_file_goes_over_the_disk(tmp_path: Path, monkeypatch: pytest.
     assert member.elf is not None
     assert member.elf.soname == "libbig.so"
     assert member.sha256 == make.sha256(library).removeprefix("sha256:")
+
+
+def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "IN_MEMORY", 10)
+    full = open("/dev/full", "w+b")  # noqa: PTH123, SIM115
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: full)
+    with pytest.raises(MissingError, match=r"no room for a temporary copy of libbig\.so") as caught:
+        layer_index(ref(tmp_path, {"libbig.so": make.elf(padding=3 << 20)}), None)
+    assert "TMPDIR" in str(caught.value)
 
 
 def test_a_damaged_elf_file_is_a_mark(tmp_path: Path) -> None:
