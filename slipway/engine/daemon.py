@@ -31,6 +31,7 @@ RUNTIME = Path("/run")
 """Sockets and pid files lie below it: the path of a socket may have 108 bytes at most."""
 
 _PR_SET_PDEATHSIG = 1
+_LONGEST_LINK = 15
 
 
 @contextlib.contextmanager
@@ -40,21 +41,23 @@ def own(data: Path, *, containerd_store: bool = True, network: bool = True) -> I
     Without `network` it makes no bridge, so that it can run beside another engine. Needs root. Raises MissingError,
     with the end of the engine's log, when it does not come up.
     """
-    had_bridge = bridge.exists()
+    link = f"slipway{os.getpid()}"[:_LONGEST_LINK] if network else ""
     data.mkdir(parents=True, exist_ok=True)
     images = Path(tempfile.mkdtemp(prefix="engine-", dir=data))
     runtime = Path(tempfile.mkdtemp(prefix="slipway-", dir=RUNTIME))
     daemon: subprocess.Popen[bytes] | None = None
     try:
-        daemon = _start(images, runtime, containerd_store, network)
+        if link:
+            _make_bridge(link)
+        daemon = _start(images, runtime, containerd_store, link)
         yield _wait_until_up(daemon, runtime)
     finally:
         if daemon is not None:
             stop(daemon, runtime)
         for folder in (runtime, images):
             remove(folder)
-        if not had_bridge:
-            bridge.remove()
+        if link:
+            bridge.remove(link)
 
 
 def command(images: Path, runtime: Path) -> list[str]:
@@ -70,7 +73,18 @@ def address(runtime: Path) -> str:
     return f"unix://{runtime / 'docker.sock'}"
 
 
-def _start(images: Path, runtime: Path, containerd_store: bool, network: bool) -> subprocess.Popen[bytes]:
+def _make_bridge(link: str) -> None:
+    bridge.remove(link)  # of an earlier process of this number that was killed
+    try:
+        bridge.create(link)
+    except OSError as error:
+        raise MissingError(
+            f"the engine's network bridge can't be made: {error.strerror}",
+            remedy="use a machine whose root may make network interfaces, or point DOCKER_HOST at an engine",
+        ) from error
+
+
+def _start(images: Path, runtime: Path, containerd_store: bool, link: str) -> subprocess.Popen[bytes]:
     settings = {"features": {"containerd-snapshotter": containerd_store}}
     (runtime / "daemon.json").write_text(json.dumps(settings))
     parent = os.getpid()
@@ -83,7 +97,7 @@ def _start(images: Path, runtime: Path, containerd_store: bool, network: bool) -
 
     with (runtime / "dockerd.log").open("wb") as log:
         return subprocess.Popen(
-            [*command(images, runtime), *([] if network else ["--bridge=none"])],
+            [*command(images, runtime), f"--bridge={link or 'none'}"],
             env=process.environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,12 +73,12 @@ class Container:
         published = self.engine.docker("port", self.name, f"{port}/tcp").out.split()[0]
         return f"http://{published.replace('0.0.0.0', '127.0.0.1')}"
 
-    def wait_for_log(self, words: str, timeout: float) -> None:
-        """Until `words` stand in the log. Fails when the container ends before, or after `timeout` seconds."""
+    def wait_for_log(self, pattern: str, timeout: float) -> None:
+        """Until a log line matches. Fails when the container ends before, or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        while words not in self.logs(10_000):
-            assert self.state()["Running"], f"{self.name} ended before it said {words!r}:\n{self.logs()}"
-            assert time.monotonic() < deadline, f"{self.name} did not say {words!r} in {timeout} s:\n{self.logs()}"
+        while not re.search(pattern, self.logs(10_000), re.MULTILINE):
+            assert self.state()["Running"], f"{self.name} ended before it said {pattern!r}:\n{self.logs()}"
+            assert time.monotonic() < deadline, f"{self.name} did not say {pattern!r} in {timeout} s:\n{self.logs()}"
             time.sleep(0.5)
 
     def signal_and_wait(self, name: str, timeout: float) -> tuple[int, float]:

@@ -10,6 +10,7 @@ from tests.container.docker import ARBITRARY, OFFLINE, READ_ONLY, Docker
 pytestmark = pytest.mark.needs("serve_app")
 
 STOP_SECONDS = 30
+READY = r"^serve_app \+[\d.]+s ready:"
 ASK = """
 import json, urllib.request
 def ask(path, body=None):
@@ -38,7 +39,7 @@ def test_the_strictest_container_serves_and_stops(docker: Docker) -> None:
         "no-new-privileges",
     )
     with docker.started("serve_app", "serve", "--demo", options=options) as container:
-        container.wait_for_log(" ready", START_SECONDS)
+        container.wait_for_log(READY, START_SECONDS)
         done = container.exec("python", "-c", ASK, timeout=300)
         assert int(done.out) >= 1
         code, seconds = container.signal_and_wait("TERM", STOP_SECONDS)
