@@ -35,18 +35,16 @@ def write_layout(
     try:
         _write(folder, manifest, config, blobs, architecture, reference)
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
-            raise MissingError(
-                "the output folder can't be written to",
-                where=folder,
-                why=f"the image is finished but has nowhere to go ({error.strerror})",
-                remedy="name another folder with --output, or make this one writable",
-            ) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise MissingError(
                 "the disk filled up while the image was written", where=folder, remedy="free space, then build again"
             ) from error
-        raise
+        raise MissingError(
+            "the output folder can't be written to",
+            where=folder,
+            why=f"the image is finished but has nowhere to go ({error.strerror})",
+            remedy="name another folder with --output, or make this one writable",
+        ) from error
 
 
 def _write(
