@@ -46,6 +46,9 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         except ApiError as error:
             status = error.status
             raise
+        except asyncio.CancelledError:
+            status = 499  # the client has gone away
+            raise
         finally:
             metrics.HTTP_REQUESTS.labels(call_method, str(status)).inc()
             metrics.FIRST_ITEM.labels(call_method).observe(time.monotonic() - start)

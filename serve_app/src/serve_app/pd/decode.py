@@ -67,6 +67,13 @@ class DecodeMixin(ServerMixin):
         await start(llm_config, prefill_server=prefill_server, **kwargs)
         self.warmup = Warmup(lambda: replica_ids(self._prefill_handle), self._warm_one)
         self._keep(self.warmup.run())
+        waited = 0.0
+        while settings.wait_for_prefill and not self.warmup.done:
+            # No limit: Serve shows the replica as starting, and this line says what for.
+            if waited % 15 == 0:
+                logger.warning("waiting for a token through every prefill replica (kv_transfer.wait_for_prefill)")
+            waited += 1
+            await asyncio.sleep(1.0)
 
     async def _maybe_prewarm(self) -> None:
         """Not Ray's, which fails the constructor when prefill is not there after 300 s; see Warmup."""
