@@ -49,7 +49,7 @@ def choose(artifacts: Iterable[Artifact], mirrors: Mirrors, defaults: Sources, m
 
 def wheel_origins(mirrors: Mirrors, defaults: Sources, make_http: MakeHttp) -> list[Origin]:
     """Where wheels come from. Sources on this machine come before those that take a network."""
-    config = pip.ask()
+    config = pip.ask(default=not mirrors.wheels)
     http = make_http(config.http)
     if mirrors.wheels:
         origins = [WheelFolder(path) if (path := local_path(url)) else WheelServer(url, http) for url in mirrors.wheels]

@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,18 +104,21 @@ def pythons() -> Iterable[str]:
     return dict.fromkeys((sys.executable, *([str(found)] if found else ())))
 
 
-def ask() -> PipConfig:
-    """Ask the machine's pip. Takes half a second, so do it only when something has to be fetched."""
+def ask(*, default: bool = True) -> PipConfig:
+    """Ask the machine's pip. Takes a third of a second, so do it only when something has to be fetched.
+
+    default: also ask which index pip takes where none is configured
+    """
     for python in pythons():
-        listed = process.run([python, "-m", "pip", "config", "list"], pass_names=PASSED, check=False)
-        if listed.code != 0:
-            continue
-        options = parse_config_list(listed.out)
-        default = ""
-        if "index-url" not in options:
-            wide = {"COLUMNS": "400"}
-            default = default_index(
-                process.run([python, "-m", "pip", "help", "install"], pass_names=PASSED, env=wide, check=False).out
-            )
-        return from_options(options, default)
+        with ThreadPoolExecutor(max_workers=2) as pool:  # each call starts an interpreter of its own
+            listing = pool.submit(_run, python, "config", "list")
+            helping = pool.submit(_run, python, "help", "install") if default else None
+        listed = listing.result()
+        if listed.code == 0:
+            return from_options(parse_config_list(listed.out), default_index(helping.result().out) if helping else "")
     return PipConfig()
+
+
+def _run(python: str, *arguments: str) -> process.Result:
+    wide = {"COLUMNS": "400"}  # no line breaks inside addresses
+    return process.run([python, "-m", "pip", *arguments], pass_names=PASSED, env=wide, check=False)

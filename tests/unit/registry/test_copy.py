@@ -40,7 +40,7 @@ def full(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
-    monkeypatch.setattr(choose.pip, "ask", PipConfig)
+    monkeypatch.setattr(choose.pip, "ask", lambda **_options: PipConfig())
     monkeypatch.setenv("DOCKER_CONFIG", str(config))
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)

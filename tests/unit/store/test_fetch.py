@@ -93,7 +93,7 @@ def options(server: Server | None = None, **changes: object) -> FetchOptions:
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which neither pip nor apt is configured with anything."""
-    monkeypatch.setattr(choose.pip, "ask", PipConfig)
+    monkeypatch.setattr(choose.pip, "ask", lambda **_options: PipConfig())
     monkeypatch.setattr(choose.apt, "ask_config", HttpSettings)
     monkeypatch.setattr(choose.apt, "configured", list)
     monkeypatch.delenv("http_proxy", raising=False)
@@ -183,7 +183,7 @@ def test_local_versions_are_asked_of_pytorchs_index(
     publish(server, special, WHEEL)
     server.put("/pip/plain/", f'<a href="/{plain.file}">x</a>'.encode(), content_type="text/html")
     server.put(f"/{plain.file}", b"plain")
-    monkeypatch.setattr(choose.pip, "ask", lambda: PipConfig(index=f"{server.url}/pip"))
+    monkeypatch.setattr(choose.pip, "ask", lambda **_options: PipConfig(index=f"{server.url}/pip"))
     defaults = fetch_module.Sources(pytorch=f"{server.url}/simple")
     fetch(a_lock(special, plain), store, FetchOptions(defaults=defaults, policy=FAST))
     assert store.has(special) and store.has(plain)
@@ -430,7 +430,7 @@ def rest(process: subprocess.Popen[str]) -> str:
 
 def wait_for_bytes(store: Store, content: bytes) -> None:
     part = store.root / "part" / sha(content)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while not (part.exists() and part.stat().st_size):
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -454,7 +454,7 @@ def test_stopped_at_any_moment_the_next_run_goes_on(store: Store, server: Server
     began = time.monotonic()
     process.send_signal(how)
     process.wait(timeout=10)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 8
     assert process.returncode != 0
     assert not store.path(sha(LARGE)).exists()
     file.pause = 0
