@@ -28,7 +28,7 @@ _USTAR_MAX_ID = 8**7 - 1
 _ZEROS = bytes(BLOCK)
 _PADDING = tuple(bytes(-size % BLOCK) for size in range(BLOCK))
 _NOT_NORMAL = re.compile(r"^/|(^|/)\.{0,2}(/|\Z)")
-_SUSPICIOUS = re.compile(r"^/|(?:^|/)(?:\.{0,2}(?:/|$)|\.wh\.)", re.MULTILINE)
+_SUSPECTS = ("\0", "//", "/./", "/../", "/.\n", "/..\n", "/.wh.", "/\n", "\n/", "\n.", "\n\n")
 _WHITEOUT = re.compile(r"(^|/)\.wh\.")
 
 
@@ -99,8 +99,8 @@ def _order(path: str) -> str:
 
 def _check_paths(entries: list[Entry]) -> None:
     """`check_path` for all: one look at all names, and a closer one only where something may be wrong."""
-    text = "\n".join(entry.path for entry in entries)
-    if "\0" in text or _SUSPICIOUS.search(text):
+    text = "\n" + "\n".join([entry.path for entry in entries]) + "\n"
+    if any(suspect in text for suspect in _SUSPECTS):
         for entry in entries:
             check_path(entry.path, entry.origin, entry.kind)
 

@@ -226,14 +226,20 @@ class Archive:
         if len(head) < _LOCAL.size:
             raise self._refused(member, "the archive ends within its header")
         magic, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = _LOCAL.unpack_from(head)
+        named = name_length == len(name) and head.startswith(name, _LOCAL.size)
+        method_there = 8 if member.deflated else 0
+        if (magic, flags, method, crc, compressed, size, named) == (
+            *(b"PK\3\4", member.flags, method_there, member.crc, member.compressed, member.size, True),
+        ):
+            return int(extra_length)
         streamed = bool(flags & _STREAMED)
         wrong = [
             what
             for what, agrees in (
                 ("signature", magic == b"PK\3\4"),
                 ("flags", flags == member.flags),
-                ("compression", method == (8 if member.deflated else 0)),
-                ("name", name_length == len(name) and head.startswith(name, _LOCAL.size)),
+                ("compression", method == method_there),
+                ("name", named),
                 ("CRC", crc == member.crc or (streamed and crc == 0)),
                 ("size", size in (member.size, _UNKNOWN) or (streamed and size == 0)),
                 ("compressed size", compressed in (member.compressed, _UNKNOWN) or (streamed and compressed == 0)),

@@ -101,7 +101,9 @@ class OpenWheel:
             return
         if member.is_small:
             content = self._archive.small(member)
-            if file.row.hash:
+            if file.row.hash.startswith("sha256="):
+                self._compare(file, hashlib.sha256(content))
+            elif file.row.hash:
                 self._compare(file, hashlib.new(file.row.algorithm, content))
             yield content
             return
