@@ -219,7 +219,9 @@ class _Reader:
         return _text(bytes(self.data[start + offset : stop]))
 
     def folders(self, offset: int | None) -> tuple[str, ...]:
-        return () if offset is None else tuple(self.string(offset).split(":"))
+        """As glibc: an empty list is none, an empty entry between colons is the working directory."""
+        text = "" if offset is None else self.string(offset)
+        return tuple(text.split(":")) if text else ()
 
     def version_needs(self, tags: dict[int, int]) -> Iterator[tuple[str, tuple[str, ...]]]:
         if _DT_VERNEED not in tags:

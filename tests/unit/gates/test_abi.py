@@ -109,6 +109,29 @@ def test_nothing_is_loaded_before_a_program(tmp_path: Path) -> None:
     assert finding.subject == f"{make.SITE}/x/run needs libnixl.so"
 
 
+def test_a_packages_own_library_is_meant(tmp_path: Path) -> None:
+    own = {"triton/_C/libtriton.so": make.elf(soname="libtriton.so"), "triton/x.so": make.elf(needed=["libtriton.so"])}
+    other = {"other/_C/libtriton.so": make.elf(soname="libtriton.so", build_id=b"2")}
+    assert problems(check(tmp_path, make.wheel("triton", "3.7.1", own), make.wheel("other", "1", other))) == []
+
+
+def test_what_auditwheel_vendored_twice_is_a_note(tmp_path: Path) -> None:
+    name = "libXau-154567c4.so.6.0.0"
+    wheels = [
+        make.wheel(
+            w,
+            "1",
+            {
+                f"{w}.libs/{name}": make.elf(soname=name, build_id=w.encode()),
+                f"{w}/x.so": make.elf(needed=[name], rpath=f"$ORIGIN/../{w}.libs"),
+            },
+        )
+        for w in ("av", "pillow")
+    ]
+    (finding,) = check(tmp_path, *wheels)
+    assert (finding.subject, finding.severity) == (name, "note")
+
+
 def test_another_venv_loads_nothing_before(tmp_path: Path) -> None:
     other: Members = {"opt/other/lib/python3.11/site-packages/torch/lib/libtorch.so": make.elf(soname="libtorch.so")}
     vllm = make.wheel("vllm", "0.29.0", {"vllm/_C.abi3.so": make.elf(needed=["libtorch.so"])})

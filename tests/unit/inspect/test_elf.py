@@ -98,6 +98,13 @@ def test_endless_chain_of_version_references_ends() -> None:
     assert len(parse(data, "x").needs) == 2
 
 
+def test_an_empty_list_of_folders_is_none() -> None:
+    data = bytearray(make.elf(runpath="x"))
+    data[data.index(b"\0x\0") + 1] = 0
+    assert parse(bytes(data), "x").runpath == ()
+    assert parse(make.elf(runpath="a:"), "x").runpath == ("a", "")
+
+
 def test_device_code_is_not_the_processors() -> None:
     assert not parse(make.elf(machine=190), "kernel.cubin").for_host
     assert parse(make.elf(machine=183), "x").machine == "arm64"
