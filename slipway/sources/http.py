@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError as TransportError
-from urllib3.exceptions import ProxyError
+from urllib3.exceptions import InsecureRequestWarning
 
+from slipway.errors import MissingError
 from slipway.sources.address import origin, redact, split_login
 from slipway.sources.netrc import netrc_login
 from slipway.sources.outcome import Cancelled, Unreachable
@@ -153,6 +154,8 @@ class Http:
 
     def _make_pool(self, proxy: str, unchecked: bool) -> urllib3.PoolManager:
         context = tls_context(self.settings, self._environ, unchecked=unchecked)
+        if unchecked:  # somebody said so in pip's configuration; a warning for each request helps nobody
+            urllib3.disable_warnings(InsecureRequestWarning)
         # urllib3 takes the connect timeout for sending, too: a registry may well stop reading for some seconds.
         timeout = urllib3.Timeout(connect=min(30.0, self.settings.timeout), read=self.settings.timeout)
         if not proxy:
@@ -162,7 +165,11 @@ class Http:
         address, login = split_login(proxy)
         scheme = urlsplit(address).scheme
         if scheme not in ("http", "https"):
-            raise ProxyError(f"a {scheme}: proxy is configured; only http: and https: proxies are known", Exception())
+            raise MissingError(
+                f"a {scheme}: proxy is configured, and only http: and https: proxies are known here",
+                where=redact(proxy),
+                remedy="name another one in HTTP_PROXY and HTTPS_PROXY, or set NO_PROXY for the hosts in question",
+            )
         headers = urllib3.make_headers(proxy_basic_auth=":".join(login)) if login else None
         return urllib3.ProxyManager(
             address,

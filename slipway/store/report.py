@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slipway.errors import MissingError, SlipwayError, WrongArtifact
-from slipway.lock.model import Artifact, PoolFile
+from slipway.lock.model import Artifact, PoolFile, Source
 from slipway.sources.origin import Offer
 from slipway.sources.outcome import NotHad, Refused, Unreachable, WrongBytes
 
@@ -40,15 +40,18 @@ class Finding:
     def remedy(self) -> str:
         """What helps against it."""
         what = "debian" if isinstance(self.artifact, PoolFile) else self.artifact.name
+        upgrade = f"python3 build.py lock --upgrade {what}"
+        if isinstance(self.artifact, Source):
+            upgrade = f"pin another {self.artifact.name} in versions.toml and run python3 build.py lock"
         if self.kind == "gone":
             return (
-                f"python3 build.py lock --upgrade {what}; or, to build from the old lock, name a folder (--from), a "
-                "registry copy (--registry-copy) or a snapshot archive (--mirror snapshot=URL) that has it"
+                f"{upgrade}; or, to build from the old lock, name a folder (--from), a registry copy (--registry-copy) "
+                "or a snapshot archive (--mirror snapshot=URL) that has it"
             )
         if self.kind == "wrong":
             return (
-                "find out who is right before anything else: if the source is, python3 build.py lock --upgrade "
-                f"{what} takes its file; if the lock is, name another source with --mirror or --from"
+                f"find out who is right before anything else. If the source is: {upgrade}. If the lock is: name "
+                "another source with --mirror or --from"
             )
         return "see to the network, the proxy (HTTPS_PROXY, NO_PROXY) or the login; or name other sources with --mirror"
 

@@ -30,6 +30,7 @@ class File:
     ranges: bool = True
     announce: int | None = None
     location: str = ""
+    chunked: bool = False
     login: str = ""
     pause: float = 0.0
     chunk: int = 1 << 16
@@ -106,13 +107,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(file.content) - 1}/{len(file.content)}")
-        if file.announce != 0:
+        if file.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        elif file.announce != 0:
             self.send_header("Content-Length", str(len(body) if file.announce is None else file.announce))
         else:
             self.close_connection = True
             self.send_header("Connection", "close")
         self.send_header("Content-Type", file.content_type)
         self.end_headers()
+        if file.chunked:
+            for begin in range(0, len(body), file.chunk):
+                piece = body[begin : begin + file.chunk]
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
+            return
         cut = file.break_at.pop(0) if file.break_at else None
         self._send(body if cut is None else body[:cut], file)
         if cut is not None:

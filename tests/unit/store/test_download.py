@@ -179,6 +179,24 @@ def test_a_server_that_hangs_up_early_is_asked_again(store: Store, server: Serve
     assert server.asked("/a")[1] == "bytes=100000-"
 
 
+def test_chunked_answers(store: Store, server: Server, http: Http) -> None:
+    server.put("/a", CONTENT, chunked=True, chunk=10_001)
+    get(store, http, f"{server.url}/a")
+    assert len(server.asked("/a")) == 1
+
+
+def test_a_chunked_answer_that_is_too_long(store: Store, server: Server, http: Http) -> None:
+    server.put("/a", CONTENT + b"x", chunked=True)
+    with pytest.raises(WrongBytes, match="more than"):
+        get(store, http, f"{server.url}/a")
+
+
+def test_a_chunked_answer_that_ends_early_is_a_shorter_file(store: Store, server: Server, http: Http) -> None:
+    server.put("/a", CONTENT[:-5], chunked=True)
+    with pytest.raises(WrongBytes, match="299995 bytes long"):
+        get(store, http, f"{server.url}/a")
+
+
 def test_redirects_are_followed(store: Store, server: Server, http: Http) -> None:
     server.put("/a", b"", location="/b")
     server.put("/b", CONTENT)
