@@ -15,20 +15,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from slipway.gates.driver import DRIVER
 from slipway.gates.model import Finding, GateSettings
 from slipway.inspect import elf
 from slipway.inspect.image import Image
-from slipway.inspect.loader import Loader
 from slipway.inspect.tree import Node
 
 NAME = "abi"
 PROVES = "every library and symbol version that is asked for is in the image, once, for its processor"
-
-DRIVER = re.compile(
-    r"lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-[a-z0-9-]+)\.so(\.[0-9.]+)?"
-    r"|lib(GLX|EGL|GLESv1_CM|GLESv2)_nvidia\.so\.0"
-)
-"""What NVIDIA's container toolkit mounts into a container (libnvidia-container's lists), by library name."""
 
 _VENDORED = re.compile(r"-[0-9a-f]{8}\.so")
 _CUDA_MAJOR = re.compile(r"lib(cudart|cublas|cublasLt|nvrtc|nvJitLink|cupti|cusparse|cufft|nppc)\.so\.(\d+)")
@@ -50,18 +44,11 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
 class _Check:
     def __init__(self, image: Image) -> None:
         self.image = image
-        self.loader = Loader(image)
+        self.loader = image.loader
         self.arch = image.layout.architecture
         self.answers: dict[str, dict[str, tuple[Node, Node]]] = defaultdict(dict)
 
     def findings(self) -> Iterator[Finding]:
-        if self.loader.cache_error:
-            yield Finding(
-                "etc/ld.so.cache",
-                f"the loader's cache is damaged: {self.loader.cache_error}",
-                "libraries outside the default folders are not found",
-                "make it again with ldconfig over the finished tree",
-            )
         for node in self.image.tree.files():
             for mark in node.member.marks:
                 if mark.startswith("elf: "):
@@ -72,8 +59,6 @@ class _Check:
                     yield self._machine(node, facts)
                 elif facts.dynamic:
                     yield from self._file(node, facts)
-        yield from self._cache()
-        yield from self._driver()
         for name, by_content in self.answers.items():
             if len(by_content) > 1:
                 yield self._ambiguous(name, by_content.values())
@@ -186,49 +171,6 @@ class _Check:
             f"loading it fails: version `{missing[0]}' not found",
             f"move the pin of {_pin(giver)} up to a version that has {missing[-1]}, or that of {_pin(user)} down",
         )
-
-    def _cache(self) -> Iterator[Finding]:
-        """ldconfig enters what its folders hold under lib*.so* names; a cache made before the last layer lacks some."""
-        if self.loader.cache is None:
-            return
-        gone = sorted(
-            path for path in set(self.loader.cache.values()) if self.loader.tree.get(path.lstrip("/")) is None
-        )
-        folders = {self.loader.tree.resolve(folder) for folder in self.loader.configured} - {None}
-        unknown = sorted(
-            node.path
-            for name, nodes in self.loader.by_soname.items()
-            for node in nodes
-            if name not in self.loader.cache
-            and name.startswith("lib")
-            and node.member.elf
-            and node.member.elf.soname == name
-            and node.path.rpartition("/")[0] in folders
-        )
-        for paths, what in ((gone, "names files that are not there"), (unknown, "lacks libraries of its folders")):
-            if paths:
-                yield Finding(
-                    "etc/ld.so.cache",
-                    f"the loader's cache {what}: {', '.join(paths[:10])}" + (" …" if len(paths) > 10 else ""),
-                    "the loader looks there and nowhere else",
-                    "make it with ldconfig over the finished tree, as the last layer",
-                )
-
-    def _driver(self) -> Iterator[Finding]:
-        """Link-time stubs in a stubs folder are harmless, unless the loader's cache knows them."""
-        cached = {self.loader.tree.resolve(path.lstrip("/")) for path in (self.loader.cache or {}).values()}
-        seen = set()
-        for name, nodes in sorted(self.loader.by_soname.items()):
-            for node in nodes if DRIVER.fullmatch(name) else ():
-                if ("/stubs/" in node.path and node.path not in cached) or node.path in seen:
-                    continue
-                seen.add(node.path)
-                yield Finding(
-                    node.path,
-                    f"{self.image.owner(node)} brings {name}, which belongs to the GPU's driver",
-                    "where it is found first, the node's driver is not used: error 803, or no GPU at all",
-                    "leave it out; compatibility libraries are put in front at start, where the driver is old",
-                )
 
     def _ambiguous(self, name: str, answers: Iterable[tuple[Node, Node]]) -> Finding:
         uses = "; ".join(

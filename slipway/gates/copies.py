@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from slipway.gates.model import Finding, GateSettings
 from slipway.inspect import elf
 from slipway.inspect.image import Image
-from slipway.inspect.loader import Loader
 from slipway.inspect.tree import Node
 
 NAME = "copies"
@@ -33,7 +32,7 @@ _ONCE = re.compile(
 def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
     """See the module's text."""
     del settings
-    loader = Loader(image)
+    loader = image.loader
     families: dict[str, dict[str, Node]] = defaultdict(dict)
     for node in image.tree.files():
         facts = node.member.elf

@@ -13,8 +13,10 @@ from slipway.gates import (
     abi,
     budget,
     copies,
+    driver,
     duplicates,
     layering,
+    ldcache,
     leftovers,
     ownership,
     pth,
@@ -32,6 +34,8 @@ from slipway.inspect.layout import LayerRef, Layout, open_layout
 
 GATES: tuple[Gate, ...] = (
     abi,
+    ldcache,
+    driver,
     copies,
     duplicates,
     layering,

@@ -8,12 +8,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slipway.inspect.index import LayerIndex, is_cached, layer_index, make_index
 from slipway.inspect.layout import LayerRef, Layout, open_layout
 from slipway.inspect.owners import Package
 from slipway.inspect.tree import Node, Tree
 from slipway.layers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from slipway.inspect.loader import Loader
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,13 @@ class Image:
     @cached_property
     def tree(self) -> Tree:
         return Tree(self.indexes)
+
+    @cached_property
+    def loader(self) -> Loader:
+        """Finds libraries in the tree."""
+        from slipway.inspect.loader import Loader  # it reads images: imported late, against the circle
+
+        return Loader(self)
 
     @cached_property
     def packages(self) -> tuple[Package, ...]:

@@ -185,14 +185,6 @@ def test_what_the_driver_does_not_bring_is(tmp_path: Path, name: str) -> None:
     assert len(problems(check(tmp_path, {"usr/lib/a.so": make.elf(needed=[name])}))) == 1
 
 
-def test_the_drivers_libraries_may_not_be_in_the_image(tmp_path: Path) -> None:
-    stub = make.elf(soname="libcuda.so.1")
-    members: Members = {"usr/lib/libcuda.so.1": stub, f"{make.SITE}/nvidia/cu13/lib/stubs/libcuda.so": stub}
-    (finding,) = problems(check(tmp_path, members))
-    assert finding.subject == "usr/lib/libcuda.so.1"
-    assert "belongs to the GPU's driver" in finding.what
-
-
 def test_a_missing_glibc_version(tmp_path: Path) -> None:
     user: Members = {"usr/bin/a": make.elf(needed=["libc.so.6"], needs={"libc.so.6": ["GLIBC_2.38"]})}
     (finding,) = problems(check(tmp_path, user))
@@ -228,26 +220,6 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (finding,) = problems(check(tmp_path, make.wheel("x", "1", {"x/_C.so": make.elf(soname="x")[:150]})))
     assert finding.subject == f"{make.SITE}/x/_C.so"
     assert "wheel x 1 has a damaged ELF file" in finding.what
-
-
-def test_a_damaged_loader_cache(tmp_path: Path) -> None:
-    (finding,) = problems(check(tmp_path, {"etc/ld.so.cache": b"junk"}))
-    assert finding.subject == "etc/ld.so.cache"
-
-
-def test_a_stale_loader_cache(tmp_path: Path) -> None:
-    cache = {"libc.so.6": "/usr/lib/x86_64-linux-gnu/libc.so.6", "libgone.so.1": "/usr/lib/libgone.so.1"}
-    members: Members = {
-        "etc/ld.so.conf": b"/opt/efa/lib\n",
-        "opt/efa/lib/libefa.so.1.2": make.elf(soname="libefa.so.1"),
-        "opt/efa/lib/plugin.so": make.elf(soname="plugin.so"),
-        "etc/ld.so.cache": make.ld_cache(cache),
-    }
-    findings = problems(check(tmp_path, members))
-    assert [finding.what for finding in findings] == [
-        "the loader's cache names files that are not there: /usr/lib/libgone.so.1",
-        "the loader's cache lacks libraries of its folders: opt/efa/lib/libefa.so.1.2",
-    ]
 
 
 def test_an_arm64_image(tmp_path: Path) -> None:

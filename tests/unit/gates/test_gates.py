@@ -11,8 +11,10 @@ import pytest
 from slipway.gates import (
     budget,
     copies,
+    driver,
     duplicates,
     layering,
+    ldcache,
     leftovers,
     ownership,
     pth,
@@ -60,7 +62,7 @@ def subjects(findings: list[Finding]) -> list[str]:
 def test_a_good_image_passes_every_gate(tmp_path: Path) -> None:
     report = check_image(read_image(make.layout(tmp_path, [GOOD])), GateSettings(compressed_mb=1))
     assert report.findings("error") + report.findings("warning") == []
-    assert len(report.results) == len(GATES) == 14
+    assert len(report.results) == len(GATES) == 16
 
 
 BAD: list[tuple[Gate, Members, list[str]]] = [
@@ -83,6 +85,10 @@ BAD: list[tuple[Gate, Members, list[str]]] = [
     (ssh, {"etc/ssh/ssh_host_rsa_key": b"x"}, ["etc/ssh/ssh_host_rsa_key"]),
     (ssh, {"root/.ssh/authorized_keys": b"x"}, ["root/.ssh/authorized_keys"]),
     (ssh, {"opt/id_ed25519": b"x"}, ["opt/id_ed25519"]),
+    (driver, {"usr/lib/libcuda.so.1": make.elf(soname="libcuda.so.1")}, ["usr/lib/libcuda.so.1"]),
+    (driver, {"opt/libnvidia-ml.so.1": make.elf()}, ["opt/libnvidia-ml.so.1"]),
+    (driver, {f"{make.SITE}/nvidia/cu13/lib/stubs/libcuda.so": make.elf(soname="libcuda.so.1")}, []),
+    (ldcache, {"etc/ld.so.cache": b"junk"}, ["etc/ld.so.cache"]),
     (pth, {f"{make.SITE}/new.pth": b"import os; os.system('x')"}, [f"{make.SITE}/new.pth"]),
     (pth, {f"{make.SITE}/sitecustomize.py": b"x"}, [f"{make.SITE}/sitecustomize.py"]),
     (leftovers, {"var/lib/apt/lists/deb_Packages": b"x"}, ["var/lib/apt/lists/deb_Packages"]),
@@ -189,6 +195,27 @@ def test_the_copy_in_the_loaders_cache_is_the_first(tmp_path: Path) -> None:
         "etc/ld.so.cache": cache,
     }
     assert subjects(found(copies, tmp_path, members)) == ["opt/libfabric.so.1"]
+
+
+def test_a_stale_loader_cache(tmp_path: Path) -> None:
+    members: Members = {
+        "etc/ld.so.conf": b"/opt/efa/lib\n",
+        "opt/efa/lib/libefa.so.1.2": make.elf(soname="libefa.so.1"),
+        "opt/efa/lib/plugin.so": make.elf(soname="plugin.so"),
+        "etc/ld.so.cache": make.ld_cache({"libgone.so.1": "/usr/lib/libgone.so.1", "liba.so": "/usr/lib/liba.so"}),
+    }
+    assert [finding.what for finding in found(ldcache, tmp_path, members)] == [
+        "the loader's cache names files that are not there: /usr/lib/libgone.so.1",
+        "the loader's cache lacks libraries of its folders: opt/efa/lib/libefa.so.1.2",
+    ]
+
+
+def test_a_stub_that_the_cache_knows_is_found(tmp_path: Path) -> None:
+    members: Members = {
+        "opt/stubs/libcuda.so.1": make.elf(soname="libcuda.so.1"),
+        "etc/ld.so.cache": make.ld_cache({"libcuda.so.1": "/opt/stubs/libcuda.so.1"}),
+    }
+    assert subjects(found(driver, tmp_path, members)) == ["opt/stubs/libcuda.so.1"]
 
 
 def test_names_that_only_look_alike(tmp_path: Path) -> None:
