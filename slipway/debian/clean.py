@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from slipway.debian import rules, users
-from slipway.debian.control import sorted_paragraphs
+from slipway.debian.control import field, paragraphs, sorted_paragraphs
 from slipway.debian.rootfs import relink
 from slipway.errors import BuildFailed
 from slipway.layers.entry import Entry, Opener, file_entry
@@ -60,7 +60,21 @@ def clean(everything: Iterable[Entry], settings: Settings) -> list[Entry]:
         *settings.files,
     ]
     by_path.update({entry.path: entry for entry in added})
+    _check_keys(settings.sources, by_path)
     return list(by_path.values())
+
+
+def _check_keys(sources: str, by_path: Mapping[str, Entry]) -> None:
+    """Raise BuildFailed when a keyring that the sources are tied to is not in the image."""
+    for paragraph in paragraphs(sources):
+        keyring = field(paragraph, "Signed-By")
+        if keyring.startswith("/") and keyring.lstrip("/") not in by_path:
+            raise BuildFailed(
+                "the image lacks the keys of its own package sources",
+                where=keyring,
+                why="apt-get update would refuse them in every FROM",
+                remedy="see that the lock has debian-archive-keyring, of the release's suite",
+            )
 
 
 def _dropped(entry: Entry) -> bool:

@@ -18,7 +18,7 @@ from slipway.layers.key import layer_key
 from slipway.layers.tar import write_tar
 from slipway.lock.model import Deb, Lock
 from slipway.pins.model import Selection
-from slipway.sandbox import isolation, place, running
+from slipway.sandbox import isolation, machine, place, running
 from slipway.sandbox.workshop import Workshop
 
 KIND = "debian"
@@ -76,6 +76,7 @@ def _make(
     apt = next((deb for deb in debs if deb.name == "apt"), None)
     if apt is None:
         raise BuildFailed("the lock has no apt package for the image", remedy="python3 build.py lock")
+    machine.require(TOOLS, selection.arch)
     fence = isolation.for_owners()
     with (
         workshop.progress.step("debian", total=2 * len(debs)) as step,

@@ -21,7 +21,7 @@ from slipway.layers.tar import write_tar
 from slipway.lock.model import Lock, Source
 from slipway.pins.model import Selection
 from slipway.sandbox import compile as compiling
-from slipway.sandbox import isolation, place, running, unpack
+from slipway.sandbox import isolation, machine, place, running, unpack
 from slipway.sandbox.workshop import Workshop
 
 KIND = "fabric"
@@ -105,6 +105,7 @@ def _make(
     workshop: Workshop,
     files: Mapping[str, Path],
 ) -> None:
+    machine.require(TOOLS, selection.arch)
     fence = _fence(workshop.sandbox)
     debs, source = lock.debs_for("build"), _source(lock.sources)
     size = sum(deb.size for deb in debs) * _UNPACKED + _SPARE

@@ -1,5 +1,6 @@
 """The root file system that enters the image."""
 
+import os
 import py_compile
 import subprocess
 import sys
@@ -97,6 +98,13 @@ def test_links_to_manual_pages_go_others_stay() -> None:
     assert "usr/share/doc/empty" not in entries
 
 
+def test_sources_without_their_keys_are_refused() -> None:
+    settings = Settings(sources="Types: deb\nSigned-By: /usr/share/keyrings/x.gpg\n")
+    with pytest.raises(BuildFailed, match="lacks the keys"):
+        clean(BASE, settings)
+    assert clean([*BASE, file_entry("usr/share/keyrings/x.gpg", b"")], settings)
+
+
 @pytest.mark.parametrize("mode", list(py_compile.PycInvalidationMode))
 def test_byte_code_is_valid_beside_a_source_with_the_images_date(
     tmp_path: Path, mode: py_compile.PycInvalidationMode
@@ -111,8 +119,6 @@ def test_byte_code_is_valid_beside_a_source_with_the_images_date(
     compiled.write_bytes(content)
     # The layer gives the source this date; Python must take the byte-code, not the source, which says otherwise.
     source.write_text("answer = 43\n")
-    import os
-
     os.utime(source, (MTIME, MTIME))
     said = subprocess.run(
         [sys.executable, "-B", "-c", "import mod; print(mod.answer)"], cwd=tmp_path, capture_output=True, check=True

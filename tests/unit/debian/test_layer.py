@@ -17,7 +17,7 @@ from slipway.debian import bootstrap, layer
 from slipway.errors import BuildFailed, WrongArtifact
 from slipway.layers.cache import LayerCache
 from slipway.lock.model import Lock
-from slipway.sandbox import isolation, running
+from slipway.sandbox import isolation, machine, running
 from slipway.sandbox.workshop import Bench
 from slipway.store.store import Store
 from tests.unit.debian.debs import make_deb, tar
@@ -29,6 +29,7 @@ TREE = {
     "./etc/shadow": b"root:*:20000:0:99999:7:::\n",
     "./etc/hostname": b"builder\n",
     "./usr/bin/bash": b"#!",
+    "./usr/share/keyrings/debian-archive-keyring.gpg": b"",
     "./var/lib/dpkg/status": b"Package: bash\n\nPackage: apt\n\n",
 }
 
@@ -56,6 +57,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         yield io.BytesIO(tar(TREE))
 
     monkeypatch.setattr(running, "job", fake)
+    monkeypatch.setattr(machine, "require", lambda tools, arch: None)
     monkeypatch.setattr(isolation, "for_owners", lambda: isolation.Isolation("none"))
     return calls
 

@@ -20,7 +20,7 @@ from slipway.host.process import which
 from slipway.layers.cache import LayerCache
 from slipway.layers.entry import Entry, file_entry
 from slipway.lock.model import Lock, Source
-from slipway.sandbox import isolation, running
+from slipway.sandbox import isolation, machine, running
 from slipway.sandbox.workshop import Bench
 from slipway.store.store import Store, hash_file
 from tests.unit.debian.debs import make_deb, tar
@@ -64,6 +64,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         yield io.BytesIO(tar(MADE))
 
     monkeypatch.setattr(running, "job", fake)
+    monkeypatch.setattr(machine, "require", lambda tools, arch: None)
     monkeypatch.setattr(isolation, "for_compiling", lambda: isolation.Isolation("none"))
     return calls
 
