@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from slipway.debian import layer as debian
 from slipway.doctor.model import Finding, Machine
+from slipway.fabric import layer as fabric
 from slipway.host import apt
-from slipway.host.packages import BUILD, UNPRIVILEGED
+from slipway.host.packages import UNPRIVILEGED
+
+BUILD = tuple({tool.name: tool for tool in (*debian.TOOLS, *fabric.TOOLS)}.values())
 
 
 def check(_machine: Machine) -> Iterator[Finding]:

@@ -1,4 +1,7 @@
-"""Programs and files of the system that the driver needs, and the Debian package that brings each."""
+"""Programs and files of the system that the driver needs, and the Debian package that brings each.
+
+What making a layer takes stands with the layer (slipway.debian.layer.TOOLS, slipway.fabric.layer.TOOLS).
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,6 @@ class Tool:
     why: str
 
 
-BUILD = (
-    Tool("mmdebstrap", "mmdebstrap", "it makes the image's Debian layer from the locked packages"),
-    Tool("apt-ftparchive", "apt-utils", "it writes the index of the local package repository"),
-    Tool("/usr/share/keyrings/debian-archive-keyring.gpg", "debian-archive-keyring", "it checks Debian's signatures"),
-    Tool("dpkg-deb", "dpkg", "it unpacks .deb files"),
-    Tool("xz", "xz-utils", "it unpacks libfabric's source tarball"),
-    Tool("unshare", "util-linux", "it takes the network away from what is compiled"),
-    Tool("ldconfig", "libc-bin", "it writes the image's cache of shared libraries"),
-)
-"""What assembling an image takes."""
-
 UNPRIVILEGED = (
     Tool("newuidmap", "uidmap", "it lets a user who is not root make a Debian tree with its owners"),
     Tool("newgidmap", "uidmap", "it lets a user who is not root make a Debian tree with its owners"),
@@ -42,4 +34,4 @@ ENGINE = (
 )
 """What the container tests take. slipway.engine.install knows which Debian release to take them from."""
 
-BY_COMMAND = {tool.name: tool for tool in (*BUILD, *UNPRIVILEGED, *ENGINE)}
+BY_COMMAND = {tool.name: tool for tool in (*UNPRIVILEGED, *ENGINE)}

@@ -9,7 +9,7 @@ import pytest
 
 from slipway.errors import MissingError
 from slipway.host import apt, process
-from slipway.host.packages import BUILD, BY_COMMAND, ENGINE, UNPRIVILEGED, Tool
+from slipway.host.packages import BY_COMMAND, ENGINE, UNPRIVILEGED, Tool
 
 NOWHERE = Tool("slipway-no-such-program", "slipway-no-such-package", "a test wants it")
 
@@ -89,5 +89,5 @@ def test_a_package_that_does_not_bring_its_program_is_an_error(as_root: Path, mo
 
 
 def test_names_are_unique() -> None:
-    tools = (*BUILD, *UNPRIVILEGED, *ENGINE)
+    tools = (*UNPRIVILEGED, *ENGINE)
     assert len(BY_COMMAND) == len(tools)

@@ -43,9 +43,9 @@ def test_a_failure_shows_the_end_of_what_the_program_said() -> None:
 
 
 def test_a_program_that_is_not_there_names_its_package() -> None:
-    error = process.missing("mmdebstrap")
+    error = process.missing("dockerd")
     assert error.exit_code == 3
-    assert "apt-get install mmdebstrap" in str(error)
+    assert "apt-get install docker.io" in str(error)
     with pytest.raises(MissingError):
         process.run(["slipway-no-such-program"])
 
