@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,10 +112,13 @@ def remove(folder: Path, isolation: Isolation) -> None:
         # Those files belong to ids that only a user namespace of ours may touch.
         argv = isolation.wrap(["rm", "-rf", "--one-file-system", "--", str(folder)])
         subprocess.run(argv, env=process.environment(), stdin=subprocess.DEVNULL, check=False)
-    elif not isolation.strong:
-        unmount_below(folder)
+    if not unmount_below(folder):
+        return  # removing would reach through what is mounted: a later sweep tries again
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder, onerror=lambda _function, path, _error: _unlock_and_retry(path))
+        if sys.version_info >= (3, 12):
+            shutil.rmtree(folder, onexc=lambda _function, path, _error: _unlock_and_retry(path))
+        else:
+            shutil.rmtree(folder, onerror=lambda _function, path, _error: _unlock_and_retry(path))
 
 
 def _unlock_and_retry(path: str) -> None:
@@ -127,14 +132,24 @@ def _unlock_and_retry(path: str) -> None:
             os.unlink(path)  # noqa: PTH108
 
 
-def mounts_below(folder: Path, mountinfo: str) -> list[str]:
-    """Mount points at or below `folder`, deepest first; `mountinfo` in the form of proc(5)."""
-    points = [line.split()[4].encode().decode("unicode_escape") for line in mountinfo.splitlines() if line]
-    prefix = str(folder)
-    return sorted((p for p in points if p == prefix or p.startswith(prefix + "/")), key=len, reverse=True)
+def mounts_below(folder: Path, mountinfo: bytes) -> list[Path]:
+    """Mount points at or below `folder`, deepest first; `mountinfo` in the form of proc(5), odd bytes in octal."""
+    raw = [line.split()[4] for line in mountinfo.splitlines() if line]
+    points = [Path(os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), point))) for point in raw]
+    return sorted((p for p in points if p.is_relative_to(folder)), key=lambda p: len(p.parts), reverse=True)
 
 
-def unmount_below(folder: Path) -> None:
-    """Undo mounts that a killed job without a mount namespace has left."""
-    for point in mounts_below(folder, Path("/proc/self/mountinfo").read_text()):
-        subprocess.run(["umount", "--lazy", point], env=process.environment(), check=False)
+def unmount_below(folder: Path) -> bool:
+    """Undo mounts that a killed job without a mount namespace has left. Returns whether none is left."""
+    table = Path("/proc/self/mountinfo")
+    if not table.exists():
+        return True
+    for point in mounts_below(folder.absolute(), table.read_bytes()):
+        subprocess.run(
+            ["umount", "--lazy", str(point)],
+            env=process.environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    return not mounts_below(folder.absolute(), table.read_bytes())

@@ -88,8 +88,20 @@ def test_mounts_below_are_found_deepest_first() -> None:
     info = (
         "1 0 0:1 / / rw - ext4 x rw\n"
         "2 1 0:2 / /w/root rw - tmpfs x rw\n"
-        "3 2 0:3 / /w/root/proc rw - proc x rw\n"
+        "3 2 0:3 / /w/root/proc/fs rw - proc x rw\n"
         "4 1 0:4 / /w/roots rw - tmpfs x rw\n"
-        "5 1 0:5 / /w/root/a\\040b rw - tmpfs x rw\n"
-    )
-    assert place.mounts_below(Path("/w/root"), info) == ["/w/root/proc", "/w/root/a b", "/w/root"]
+        "5 1 0:5 / /w/root/a\\040ü rw - tmpfs x rw\n"
+    ).encode()
+    assert place.mounts_below(Path("/w/root"), info) == [
+        Path("/w/root/proc/fs"),
+        Path("/w/root/a ü"),
+        Path("/w/root"),
+    ]
+
+
+def test_what_is_mounted_is_not_reached_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / f"{place.PREFIX}x"
+    folder.mkdir()
+    monkeypatch.setattr(place, "unmount_below", lambda path: False)
+    place.remove(folder, NONE)
+    assert folder.exists()
