@@ -28,7 +28,6 @@ from slipway.gates import (
     writable,
 )
 from slipway.gates.model import Excused, Finding, Gate, GateResult, GateSettings, Report
-from slipway.inspect import index
 from slipway.inspect.image import Image, read_image
 from slipway.inspect.layout import LayerRef, Layout, open_layout
 
@@ -119,8 +118,9 @@ def _result(gate: Gate, image: Image, settings: GateSettings) -> GateResult:
 @functools.cache
 def version() -> str:
     """Names the gates' behaviour in keys: the digest of their sources and of what reads images."""
-    digest = hashlib.sha256(index.version().encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    digest = hashlib.sha256()
+    gates = Path(__file__).parent
+    for path in sorted([*gates.glob("*.py"), *gates.with_name("inspect").glob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
