@@ -1,6 +1,6 @@
 """What an image's pins say about gates.
 
-versions.toml, for a variant (and the same below a suite, for what the operating system brings):
+versions.toml, for a variant:
 
     [releases."2.60".variants.cpu.gates.abi]
     "*/libplugin_GDS*.so needs libcufile.so.0" = "NIXL's GPUDirect Storage plugin: there is no GPU here"
