@@ -9,6 +9,8 @@ it shares with the process are small numbers and the like, which exist once and 
 marshal always sets the flag (CPython 3.11 and later). One thing is left: strings of one character also exist once per
 process, and stay interned once some module uses them as a name. All of them are interned before the start.
 Sets are written in the order of their marshalled members, whatever the hash seed, which is fixed too.
+With that, 26,150 modules compiled in three orders by one process of 3.11 gave the same bytes. With 3.13, 3 of 6,000
+did not, so the driver also starts a process per wheel and asks for its modules in sorted order.
 """
 
 import _imp
