@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 FORMAT = 1
-"""Part of the layer's key: raise it when the rules here or in slipway.debian.clean would give other bytes."""
+"""Part of the layer's key: raise it when rules here, edits in clean or settings in bootstrap would give other bytes."""
 
 
 @dataclass(frozen=True)
