@@ -5,7 +5,7 @@
 - URL holds a time (`…/archive/debian/20261130T120000Z`): the pool path is looked up below it, as on a mirror. Name one
   for the security archive too. Any frozen copy of a mirror works this way.
 - else URL is the root of a service with Debian's snapshot interface
-  (https://salsa.debian.org/snapshot-team/snapshot/-/blob/master/API): the package's name and version give the file's
+  (file `API` in that service's source, snapshot-team/snapshot on Salsa): the package's name and version give the file's
   sha1 (`/mr/binary/…/binfiles`, `/mr/package/…/srcfiles`), that gives the file (`/file/<sha1>`), whatever its time.
 """
 
