@@ -28,8 +28,9 @@ from slipway.errors import BuildFailed, InvalidInput, Problem
 from slipway.layers.image_python import DebStore, ImagePython, image_python
 from slipway.layers.key import layer_key
 from slipway.lock.model import Deb, Wheel
-from slipway.wheel.content import File, OpenWheel
+from slipway.wheel.content import OpenWheel
 from slipway.wheel.index import WheelIndex
+from slipway.wheel.install import File
 from slipway.wheel.paths import Venv
 
 FORMAT = 1

@@ -20,7 +20,8 @@ from pathlib import Path
 from packaging.tags import Tag
 
 from slipway.lock.model import Wheel
-from slipway.wheel.content import FORMAT, File, OpenWheel
+from slipway.wheel.content import FORMAT, OpenWheel
+from slipway.wheel.install import File
 from slipway.wheel.paths import Venv
 
 

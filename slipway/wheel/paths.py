@@ -27,6 +27,8 @@ _REASONS = (
 
 def check_members(names: Sequence[str], wheel: str) -> None:
     """`check_member` for many names: one look at all of them, and a closer one only where something may be wrong."""
+    if not names:
+        return
     text = "\n" + "\n".join(names) + "\n"
     fine = (
         text.isascii()

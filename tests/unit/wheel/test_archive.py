@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slipway.wheel import archive as module
-from slipway.wheel.archive import Archive
+from slipway.wheel import member as limits
+from slipway.wheel.archive import CHUNK, Archive
 from slipway.wheel.refused import RefusedWheel
 
 
@@ -68,7 +68,7 @@ def test_big_members_come_in_pieces(tmp_path: Path, compression: int) -> None:
     with Archive(path, "demo.whl") as archive:
         pieces = list(archive.chunks(archive.members[0]))
         assert b"".join(pieces) == content
-        assert max(map(len, pieces)) <= module.CHUNK
+        assert max(map(len, pieces)) <= CHUNK
         assert archive.start(archive.members[0], 8)[:8] == content[:8]
 
 
@@ -175,13 +175,13 @@ def test_size_that_is_a_lie(tmp_path: Path, size: int, plain: int) -> None:
 
 
 def test_absurd_ratio(tmp_path: Path) -> None:
-    path = pack(tmp_path / "demo.whl", {"bomb": bytes(module.RATIO_FROM + 1)})
+    path = pack(tmp_path / "demo.whl", {"bomb": bytes(limits.RATIO_FROM + 1)})
     with pytest.raises(RefusedWheel, match="'bomb'.*absurd"):
         Archive(path, "demo.whl")
 
 
 def test_absurd_ratio_of_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RATIO_FROM", 1 << 20)
+    monkeypatch.setattr(limits, "RATIO_FROM", 1 << 20)
     path = pack(tmp_path / "demo.whl", {f"bomb{number}": bytes(900_000) for number in range(4)})
     with pytest.raises(RefusedWheel, match="absurd"):
         Archive(path, "demo.whl")
@@ -196,7 +196,7 @@ def test_absurd_size(tmp_path: Path) -> None:
 
 
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
+    monkeypatch.setattr(limits, "MAX_MEMBERS", 3)
     with pytest.raises(RefusedWheel, match="4 members"):
         Archive(pack(tmp_path / "demo.whl", {str(number): b"" for number in range(4)}), "demo.whl")
 

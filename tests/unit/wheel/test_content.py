@@ -17,7 +17,8 @@ from slipway.layers.wheels import entries_of
 from slipway.lock.model import Wheel
 from slipway.lock.tags import image_tags
 from slipway.wheel import record, scripts
-from slipway.wheel.content import File, OpenWheel
+from slipway.wheel.content import OpenWheel
+from slipway.wheel.install import File
 from slipway.wheel.paths import Venv
 from slipway.wheel.refused import RefusedWheel
 from tests.unit.wheel.maker import Spec, make_wheel, record_hash
@@ -379,6 +380,9 @@ def test_file_that_is_not_the_locked_package(tmp_path: Path, name: str, version:
         "other-1.0.data/data/x",
         "demo-2.0.data/data/x",
         "demo-1.0.data/purelib/other-1.0.dist-info/METADATA",
+        "demo-1.0.data/purelib/demo-1.0.dist-info/RECORD",
+        "demo-1.0.data/data/lib/python3.11/site-packages/other-1.0.dist-info/METADATA",
+        "demo-1.0.data",
     ],
 )
 def test_members_without_a_place(tmp_path: Path, member: str) -> None:
