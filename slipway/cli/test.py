@@ -131,7 +131,7 @@ def pytest_command(choice: Choice, junit: Path | None) -> list[str]:
 def _pytest(command: Sequence[str], more: Mapping[str, str]) -> int:
     """Run pytest to its end; an interrupt is passed on, so that it can clean up after itself."""
     sys.stdout.flush()
-    environment = process.environment(PASSED_ON, {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1", **more})
+    environment = process.environment(PASSED_ON, {"PYTHONUTF8": "1", **more})
     with subprocess.Popen(list(command), env=environment, cwd=common.ROOT, stdin=subprocess.DEVNULL) as pytest:
         try:
             pytest.wait()
