@@ -11,6 +11,8 @@ from typing import Any
 from slipway import lock as locks
 from slipway.build import Context, check_space, make_layers
 from slipway.errors import MissingError, Problem, UsageError
+from slipway.gates.run import run_gates
+from slipway.gates.settings import settings_of
 from slipway.image.config import ImageLayer, image_config
 from slipway.image.definition import RUNTIME, labels, reference
 from slipway.image.layout import write_layout
@@ -117,6 +119,13 @@ def plan(request: Request) -> tuple[Plan, Recipes]:
 def assemble(request: Request, progress: Progress) -> Image:
     """Make the image. Raises SlipwayError; whatever was finished by then stays in store and cache."""
     _writable(request.output)
+    with request.store.in_use():
+        image = _made(request, progress)
+    _gated(request, image, progress)
+    return image
+
+
+def _made(request: Request, progress: Progress) -> Image:
     first, found = plan(request)
     check_space(first, request.cache.root, bytes_to_fetch(_to_fetch(request, first, found), request.store))
     for wheel, content in found.made.items():
@@ -134,6 +143,22 @@ def assemble(request: Request, progress: Progress) -> Image:
     image = write_image(request, first, layers)
     remember(first, request.cache)
     return image
+
+
+def _gated(request: Request, image: Image, progress: Progress) -> None:
+    """Run the gates. An image that is refused is no longer one: its index becomes refused.json, so that it can be
+    looked at and neither loaded nor pushed."""
+    settings = settings_of(request.selection)
+    with progress.step("gates") as step:
+        report = run_gates(image.folder, settings, cache=request.cache.root / "inspect", jobs=request.jobs)
+        excused = sum(len(result.excused) for result in report.results)
+        step.note(f"{len(report.results)} gates, {excused} findings excused in versions.toml")
+    for gate, finding in report.findings("warning"):
+        progress.warn(f"gate {gate}: {finding}")
+    if not report.ok:
+        index = image.folder / "index.json"
+        index.replace(index.with_name("refused.json"))
+    report.refuse()
 
 
 def _to_fetch(request: Request, planned: Plan, found: Recipes) -> list[Artifact]:

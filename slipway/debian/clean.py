@@ -11,7 +11,6 @@ from slipway.debian.control import field, paragraphs, sorted_paragraphs
 from slipway.debian.rootfs import relink
 from slipway.errors import BuildFailed
 from slipway.layers.entry import Entry, Opener, file_entry
-from slipway.layers.tar import MTIME
 
 SOURCES = "etc/apt/sources.list.d/debian.sources"
 STATUS = "var/lib/dpkg/status"
@@ -125,7 +124,7 @@ def _always_valid(read: Opener, path: str) -> Opener:
     """Byte-code that Python takes without a look at its source, whose date all files of an image share (PEP 552).
 
     Packages' scripts compile it with a hash of the source, or with the source's date and size where an older compiler
-    did; the hash need not be checked again, and the date becomes the one that the source gets in the image.
+    did. The hash need not be checked again; where there is none, zeros stand for it.
     """
 
     def content() -> Iterator[bytes]:
@@ -139,7 +138,7 @@ def _always_valid(read: Opener, path: str) -> Opener:
         if flags & 1:
             yield start[:4] + b"\x01\0\0\0" + start[8:]
         else:
-            yield start[:8] + MTIME.to_bytes(4, "little") + start[12:]
+            yield start[:4] + b"\x01\0\0\0" + bytes(8) + start[_PYC_HEADER:]
         yield from chunks
 
     return content

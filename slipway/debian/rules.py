@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FORMAT = 1
+FORMAT = 2
 """Part of the layer's key: raise it when rules here, edits in clean or settings in bootstrap would give other bytes."""
 
 

@@ -80,6 +80,7 @@ def _write(
         _write_file(store / document.digest.removeprefix("sha256:"), document.content)
     _write_file(folder / "oci-layout", LAYOUT_FILE)
     _write_file(index_file, top.content)
+    (folder / "refused.json").unlink(missing_ok=True)
     for stray in store.iterdir():
         if stray.name not in wanted:
             stray.unlink()

@@ -167,6 +167,10 @@ def _complete(file: File, release: Release, variant: Variant) -> Selection:
         debs={name: tuple(sorted({*suite.debs[name], *variant.debs.get(name, ())})) for name in suite.debs},
         budget=variant.budget,
         setuid={**suite.setuid, **variant.setuid},
+        gates={
+            name: {**file.gates.get(name, {}), **variant.gates.get(name, {})}
+            for name in {**file.gates, **variant.gates}
+        },
         excuses=variant.excuses,
         contested=variant.contested,
     )

@@ -112,6 +112,7 @@ class Selection:
     wheel_sources: which of the sources wheels may come from, in order: "wheels", "pytorch"
     exclude:       distributions that the resolver must leave out → reason
     setuid:        path in the image → why it may keep its setuid or setgid bit
+    gates:         gate → pattern of a finding's subject → why it may be so (slipway.gates)
     excuses:       sha256 of a wheel whose RECORD is wrong → reason
     contested:     path in the image → who owns it
     """
@@ -133,6 +134,7 @@ class Selection:
     debs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     budget: Budget = Budget()
     setuid: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     excuses: Mapping[str, str] = field(default_factory=dict)
     contested: Mapping[str, Contested] = field(default_factory=dict)
 

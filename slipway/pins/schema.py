@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from packaging.requirements import Requirement as Pep508
 
+from slipway.gates.names import NAMES as GATES
 from slipway.pins import checks
 from slipway.pins.model import Budget, Contested, Installer, Libfabric, Requirement, Sources
 from slipway.pins.reader import Table, nearest, read_toml
@@ -30,8 +31,9 @@ def parse(text: str, path: str) -> File:
     libfabrics, installers = _components(top.table("components", required=True))
     suites = {name: _suite(name, table) for name, table in top.tables("suites", required=True)}
     releases = {name: _release(name, table) for name, table in top.tables("releases", required=True)}
+    gates = _gates(top)
     top.done()
-    return File(document, defaults, sources, suites, libfabrics, installers, releases)
+    return File(document, defaults, sources, suites, libfabrics, installers, releases, gates)
 
 
 def checked(table: Table, key: str, check: Check, default: str | None = None) -> str:
@@ -156,6 +158,7 @@ def _variant(name: str, table: Table) -> Variant:
         setuid=_keyed(table, "setuid", checks.image_path),
         excuses=_keyed(table, "excuses", checks.sha256),
         contested=dict(_contested(table)),
+        gates=_gates(table),
     )
     if budget is not None:
         budget.done()
@@ -177,6 +180,16 @@ def _keyed(table: Table, key: str, check: Check) -> dict[str, str]:
         if wrong:
             table.document.report((*table.at(key), name), f"{table.name(key)}: {wrong}")
     return reasons
+
+
+def _gates(table: Table) -> dict[str, dict[str, str]]:
+    """What gates may find: gate → pattern of a finding's subject → reason."""
+    inner = table.table("gates")
+    if inner is None:
+        return {}
+    excuses = {name: inner.texts(name) for name in GATES if name in inner.content}
+    inner.done()
+    return excuses
 
 
 def _wheel_sources(table: Table) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class Variant:
     setuid: dict[str, str]
     excuses: dict[str, str]
     contested: dict[str, Contested]
+    gates: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -71,3 +72,4 @@ class File:
     libfabrics: dict[str, Libfabric]
     installers: dict[str, Installer]
     releases: dict[str, Release]
+    gates: dict[str, dict[str, str]]
