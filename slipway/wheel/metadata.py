@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.message import Message
 from email.parser import HeaderParser
 from email.policy import compat32
@@ -11,6 +12,8 @@ from packaging.version import InvalidVersion, Version
 
 from slipway.wheel.name import WheelName
 from slipway.wheel.refused import RefusedWheel
+
+_EMPTY_LINE = re.compile(r"\r?\n\r?\n")
 
 SUPPORTED = 1
 """Major version of the wheel format."""
@@ -46,7 +49,9 @@ def check_metadata(content: bytes, name: WheelName, wheel: str, member: str) -> 
 
 
 def _parse(content: bytes, wheel: str, member: str) -> Message:
+    """The fields before the first empty line; what follows is the project's description, often long."""
     try:
-        return HeaderParser(policy=compat32).parsestr(content.decode("utf-8"))
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RefusedWheel(wheel, "it is not UTF-8", member=member) from error
+    return HeaderParser(policy=compat32).parsestr(_EMPTY_LINE.split(text, 1)[0])
