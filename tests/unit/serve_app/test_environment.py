@@ -48,6 +48,23 @@ def test_cpu_engines_get_cpu_settings_and_keep_their_own() -> None:
     assert config["callback_config"] == {"callback_class": defaults.LOCAL_MODEL}
 
 
+@pytest.mark.parametrize(
+    ("config", "no_gpu", "cpu"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"accelerator_config": {"kind": "gpu"}}, True, False),
+        ({"accelerator_type": "L4"}, True, False),
+        ({"placement_group_config": {"bundles": [{"CPU": 1, "my_node": 0.1}]}}, False, True),
+        ({"placement_group_config": {"bundle_per_worker": {"GPU": 1}}}, True, False),
+    ],
+)
+def test_what_runs_on_the_cpu(config: dict[str, object], no_gpu: bool, cpu: bool) -> None:
+    defaults.fill_engine(config, "cpu" if no_gpu else "gpu")
+    assert (config.get("accelerator_config") == {"kind": "cpu"}) is cpu
+    assert ("runtime_env" in config) is cpu
+
+
 def test_a_configuration_for_gpus_is_left_alone() -> None:
     config = {"model_loading_config": {"model_id": "a", "model_source": "org/a"}, "accelerator_type": "L4"}
     before = dict(config)

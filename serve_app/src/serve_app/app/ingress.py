@@ -9,10 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Limits:
-    """request_s: an answer is complete by then. keep_alive_s: a stream is never silent for longer."""
+    """Seconds. request_s: an answer is complete by then. keep_alive_s: a stream is never silent for longer.
+
+    accept_s: a replica must have taken the request by then, the wait in Serve's queue included; silence_s: after that
+    it must not be silent for longer, while it beats every beat_s. This is how a lost node or link is noticed.
+    """
 
     request_s: float = 600.0
     keep_alive_s: float = 15.0
+    accept_s: float = 15.0
+    silence_s: float = 10.0
+    beat_s: float = 2.0
 
 
 def bind(engines: list[tuple[Any, Any]], serving: Any, limits: Limits) -> Any:

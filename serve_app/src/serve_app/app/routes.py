@@ -11,13 +11,19 @@ from typing import Any
 
 from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
-from ray.llm._internal.serve.core.configs.openai_api_models import ErrorResponse
+from ray.llm._internal.serve.core.configs.openai_api_models import ChatCompletionRequest, ErrorResponse
 from ray.llm._internal.serve.core.ingress.ingress import OpenAiIngress
-from ray.llm._internal.serve.core.ingress.utils import NON_STREAMING_RESPONSE_TYPES
+from ray.llm._internal.serve.core.ingress.utils import (
+    NON_STREAMING_RESPONSE_TYPES,
+    _sanitize_chat_completion_request,
+)
+from ray.llm._internal.serve.core.protocol import RawRequestInfo
+from ray.serve._private.http_util import session_id_from_headers
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from serve_app.app.ingress import Limits
+from serve_app.engine import beats
 from serve_app.observe import metrics
 from serve_app.observe.merge import CONTENT_TYPE, merge
 from serve_app.openai import application, errors, refuse, stream
@@ -27,6 +33,7 @@ from serve_app.pd.replicas import count_replicas
 logger = logging.getLogger("ray.serve")
 RETRY_AFTER_S = 5
 METRICS_S = 5.0
+BEATING = ("chat", "completions")
 
 
 class Ingress(OpenAiIngress):  # type: ignore[misc]
@@ -78,7 +85,7 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         if isinstance(one, ErrorResponse):
             raise errors.from_engine(one.error.code, one.error.message, getattr(one.error, "param", None))
         if isinstance(one, NON_STREAMING_RESPONSE_TYPES):
-            await _drop(None, items)
+            await _finish(items)
             return JSONResponse(one.model_dump())
         if isinstance(one, str) and (failure := stream.error_in(one)) is not None:
             await _drop(None, items)
@@ -112,6 +119,32 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
             finally:
                 with contextlib.suppress(BaseException):
                     await items.aclose()
+
+    async def _get_response(
+        self, *, body: Any, call_method: str, raw_request: Any = None
+    ) -> AsyncGenerator[Any, None]:
+        """Ray's, for generations with signs of life: `beating` is called instead of `call_method` itself."""
+        if call_method not in BEATING:
+            async for item in super()._get_response(body=body, call_method=call_method, raw_request=raw_request):
+                yield item
+            return
+        handle = self._get_configured_serve_handle(await self._get_model_id(body.model))
+        session = session_id_from_headers(raw_request.headers) if raw_request is not None else None
+        if session:
+            handle = handle.options(session_id=session)
+        if isinstance(body, ChatCompletionRequest):
+            body = _sanitize_chat_completion_request(body)
+        raw = RawRequestInfo.from_starlette_request(raw_request) if raw_request is not None else None
+        answer = handle.beating.remote(body, raw, call_method, self.limits.beat_s)
+        finished = False
+        try:
+            async for item in beats.listening(answer, self.limits.accept_s, self.limits.silence_s):
+                yield item
+            finished = True
+        finally:
+            if not finished:
+                with contextlib.suppress(Exception):
+                    answer.cancel()
 
     # ---- metrics ----
 
@@ -168,7 +201,7 @@ def classify(error: BaseException) -> ApiError:
         return error
     if isinstance(error, BackPressureError):
         return ApiError(429, retry_after_s=RETRY_AFTER_S)
-    if isinstance(error, (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)):
+    if isinstance(error, (beats.Silent, RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)):
         return ApiError(503, retry_after_s=RETRY_AFTER_S)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return ApiError(504)
@@ -178,7 +211,7 @@ def classify(error: BaseException) -> ApiError:
 
 def _may_retry(error: BaseException) -> bool:
     """True where the replica is the reason, not the request: it is gone, or its engine is dead."""
-    if isinstance(error, (RayActorError, ReplicaUnavailableError)):
+    if isinstance(error, (beats.Silent, RayActorError, ReplicaUnavailableError)):
         return True
     return isinstance(error, RayTaskError) and "EngineDeadError" in str(type(error).__mro__)
 
@@ -205,6 +238,18 @@ async def _drop(future: asyncio.Future[Any] | None, items: AsyncGenerator[Any, N
             await future
     with contextlib.suppress(BaseException):
         await items.aclose()
+
+
+async def _finish(items: AsyncGenerator[Any, None]) -> None:
+    """Lets a generator that has given all it has come to its end, so that nothing is cancelled."""
+
+    async def rest() -> None:
+        async for _ in items:
+            pass
+
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(rest(), 1.0)
+    await _drop(None, items)
 
 
 async def _chain(head: Any, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:

@@ -22,13 +22,15 @@ def build(args: dict[str, Any]) -> Any:
     from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
 
     from serve_app.app import ingress
-    from serve_app.engine.server import DPOneServer, Server
+    from serve_app.engine.server import DPOneServer, Server, ServerMixin
 
     serving = LLMServingArgs.model_validate(resolved)
     engines = []
     for config in serving.llm_configs:
         many = (config.engine_kwargs.get("data_parallel_size") or 1) > 1
-        cls = config.server_cls or (DPOneServer if many else Server)
+        cls: Any = DPOneServer if many else Server
+        if config.server_cls is not None:  # theirs, with what the ingress needs of an engine replica
+            cls = type(config.server_cls.__name__, (ServerMixin, config.server_cls), {})
         prefix = f"{(DPServer if many else LLMServer).__name__}:"  # the names that Ray gives, for people's dashboards
         engines.append((config, build_llm_deployment(config, name_prefix=prefix, deployment_cls=cls)))
     return ingress.bind(engines, serving, ingress.Limits())

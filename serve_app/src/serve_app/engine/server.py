@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from ray import serve
@@ -10,6 +12,7 @@ from ray.llm._internal.serve.core.configs.openai_api_models import CompletionReq
 from ray.llm._internal.serve.core.server.llm_server import LLMServer
 from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
 
+from serve_app.engine import beats
 from serve_app.observe import metrics
 
 SIDE_CHANNEL = ("VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_NIXL_SIDE_CHANNEL_HOST")
@@ -54,6 +57,16 @@ class ServerMixin:
         async for answer in self.engine.completions(request, None):
             if isinstance(answer, ErrorResponse) and (answer.error.code or 500) >= 500:
                 raise RuntimeError(f"the engine gave no first token: {answer.error.message}")
+
+    async def beating(self, request: Any, raw_request_info: Any, kind: str, beat_s: float) -> AsyncGenerator[Any, None]:
+        """`kind` ("chat", "completions") with signs of life between its items (beats.py).
+
+        The request comes first: Ray's request routers look for the prompt there.
+        """
+        stream = beats.beating(getattr(self, kind)(request, raw_request_info), beat_s)
+        async with contextlib.aclosing(stream):
+            async for item in stream:
+                yield item
 
     async def metrics(self) -> list[tuple[dict[str, str], str]]:
         """This replica's metrics, with the labels that tell it apart."""

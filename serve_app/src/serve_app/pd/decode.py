@@ -24,7 +24,7 @@ from ray.llm._internal.serve.serving_patterns.prefill_decode.pd_server import (
 from ray.llm._internal.serve.utils.server_utils import get_serve_request_id
 from ray.serve._private.http_util import session_id_from_headers
 
-from serve_app.engine import lease
+from serve_app.engine import beats, lease
 from serve_app.engine.server import ServerMixin
 from serve_app.observe import metrics
 from serve_app.pd import shape
@@ -180,11 +180,11 @@ class DecodeMixin(ServerMixin):
             self.circuit.trip("no_replica")
             raise PrefillFailed("no_replica")
         sent = time.monotonic()
-        beats: list[float] = []
-        stream = self._handle(raw).prefill.remote(kind, copy, raw, self.settings.beat_s)
+        signs: list[float] = []
+        stream = self._handle(raw).beating.remote(copy, raw, kind, self.settings.beat_s)
         try:
-            while isinstance(answer := await asyncio.wait_for(anext(stream), self.settings.silence_s), float):
-                beats = [*beats[:1], answer]
+            while isinstance(answer := await beats.next_within(stream, self.settings.silence_s), float):
+                signs = [*signs[:1], answer]
         except asyncio.CancelledError:
             self._cancel(stream)
             raise
@@ -203,7 +203,7 @@ class DecodeMixin(ServerMixin):
             raise PrefillFailed("refused")
         if not answer.kv_transfer_params:
             raise PrefillFailed("no_params")
-        answer.kv_transfer_params[EXPIRY] = lease.valid_until(sent, beats[0], beats[-1], self.settings.lease_s)
+        answer.kv_transfer_params[EXPIRY] = lease.valid_until(sent, signs[0], signs[-1], self.settings.lease_s)
         metrics.PREFILL_SECONDS.observe(time.monotonic() - sent)
         return answer
 

@@ -41,7 +41,9 @@ def connect(spec: Spec, session: Path | None) -> None:
         ray.init(address=spec.address, namespace="serve")
     http = {**spec.serve.get("http_options", {}), "host": spec.host, "port": spec.port}
     http.pop("location", None)
-    location = spec.serve.get("proxy_location", "HeadOnly" if session is not None else "EveryNode")
+    # An address of this node only can't be listened on by the other nodes' proxies.
+    everywhere = session is None and spec.host in ("0.0.0.0", "::")  # noqa: S104
+    location = spec.serve.get("proxy_location", "EveryNode" if everywhere else "HeadOnly")
     private_api.serve_start(
         http_options=HTTPOptions(**http), proxy_location=ProxyLocation(location),
         global_logging_config=spec.serve.get("logging_config"),
@@ -128,6 +130,11 @@ def watch(spec: Spec, say: Say) -> None:
         last = states
         time.sleep(2.0)
     say("failed", "Ray does not answer any more")
+
+
+def connected() -> bool:
+    """True once connect() got through to Ray."""
+    return bool(ray.is_initialized())
 
 
 def take_down(names: list[str], own_ray: bool) -> None:

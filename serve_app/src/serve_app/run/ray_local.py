@@ -27,6 +27,17 @@ def session_folder() -> Path:
         raise MissingError(f"{base} is not writable ({error}); set RAY_TMPDIR to a short path that is") from error
 
 
+def use_token() -> None:
+    """Joins with a token where there is one.
+
+    Ray 2.60 gives every cluster that `ray start --head` or ray.init makes a token, but a process that joins sends its
+    own only with RAY_AUTH_MODE=token, and is refused otherwise. A cluster without tokens ignores it.
+    """
+    there = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if "RAY_AUTH_MODE" not in os.environ and (there or (Path.home() / ".ray" / "auth_token").exists()):
+        os.environ["RAY_AUTH_MODE"] = "token"
+
+
 def options(logical_cpus: int, session: Path) -> dict[str, Any]:
     """Arguments of ray.init for a Ray that is this application's only.
 

@@ -56,6 +56,8 @@ def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def run(spec: Spec) -> int:
     """Until SIGTERM; the exit code."""
+    if spec.address:
+        ray_local.use_token()
     # Imported here: the start of this module must be quick, and `deploy` brings Ray along.
     from serve_app.run import deploy
 
@@ -76,20 +78,33 @@ def run(spec: Spec) -> int:
     except Stopped:
         failed = False
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        names = [application.get("name", "default") for application in spec.serve["applications"]]
-        deploy.take_down(names, own_ray=session is not None)
+        deploy.take_down(_names(spec), own_ray=session is not None)
         return 0
     except errors.ServeAppError as error:
         say("failed", str(error))
+        _leave(spec)
         return error.exit_code
     except TimeoutError as error:
         say("failed", str(error))
+        _leave(spec)
         return errors.EXIT_FAILED
     finally:
         if session is not None and failed:
             say("logs", f"Ray's logs are kept in {session}/session_latest/logs")
         elif session is not None:
             shutil.rmtree(session, ignore_errors=True)
+
+
+def _leave(spec: Spec) -> None:
+    """Takes a failed application off a cluster of others, where Serve would go on starting it for ever."""
+    from serve_app.run import deploy
+
+    if spec.address is not None and deploy.connected():
+        deploy.take_down(_names(spec), own_ray=False)
+
+
+def _names(spec: Spec) -> list[str]:
+    return [str(application.get("name", "default")) for application in spec.serve["applications"]]
 
 
 def _tokens(spec: Spec) -> None:

@@ -1,0 +1,90 @@
+"""Signs of life in a stream: what tells a replica that is slow from one that is gone.
+
+Ray notices a killed process in a second, a cut link not at all: a call to a replica behind one waits for ever. So a
+replica puts its clock (a float) between its items, at once and whenever it has been silent for `beat_s`. Beats come
+from the very replica that works on the request, over its answer's connection: without them no answer will come either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from typing import Any
+
+
+class Silent(Exception):
+    """No sign of life in time. accepted: the replica had given one before."""
+
+    def __init__(self, accepted: bool) -> None:
+        super().__init__("silent" if accepted else "not accepted")
+        self.accepted = accepted
+
+
+async def beating(answer: Awaitable[AsyncGenerator[Any, None]], beat_s: float) -> AsyncGenerator[Any, None]:
+    """The replica's side: an engine's items with beats between them. Ending it ends the engine's generator."""
+    yield time.monotonic()
+    items = await answer
+    pending: asyncio.Future[Any] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(anext(items))
+            if not (await asyncio.wait({pending}, timeout=beat_s))[0]:
+                yield time.monotonic()
+                continue
+            finished, pending = pending, None
+            try:
+                item = finished.result()
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        if pending is not None:
+            pending.cancel()
+            with contextlib.suppress(BaseException):
+                await pending
+        with contextlib.suppress(BaseException):
+            await items.aclose()
+
+
+async def next_within(stream: AsyncIterator[Any], seconds: float) -> Any:
+    """The next item. Raises TimeoutError after `seconds`, whatever the stream does.
+
+    Not asyncio.wait_for: that waits until the cancelled call has ended, and a call of Ray's to a node behind a cut link
+    does not end before Ray gives the node up, 30 s later.
+    """
+    task: asyncio.Future[Any] = asyncio.ensure_future(anext(stream))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        _forget(task)
+        raise
+    if not done:
+        _forget(task)
+        raise TimeoutError
+    return task.result()
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Cancels a task that nobody waits for; its exception is of no interest."""
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    task.cancel()
+
+
+async def listening(stream: AsyncIterator[Any], accept_s: float, silence_s: float) -> AsyncGenerator[Any, None]:
+    """The caller's side: the items without the beats. Raises Silent.
+
+    accept_s: until the first sign, which includes the wait in a router's queue; silence_s: between two signs.
+    """
+    accepted = False
+    while True:
+        try:
+            item = await next_within(stream, silence_s if accepted else accept_s)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Silent(accepted) from None
+        accepted = True
+        if not isinstance(item, float):
+            yield item
