@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,16 +60,27 @@ class Choice:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "words", nargs="*", metavar="SUITE|PATH|-- OPTION", help="a suite, test files, pytest's options"
-    )
+    parser.add_argument("words", nargs="*", metavar="SUITE|PATH", help="a suite or test files; default: unit container")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     parser.add_argument("--image", metavar="REF", help="test this image, which the engine has, instead of building one")
     build.add_arguments(parser)
+    parser.usage = "build.py test [unit|container|gpu|all|PATH ...] [OPTIONS] [-- PYTEST OPTIONS]"
+    parser.set_defaults(options=[])
+    parser.parse_args = functools.partial(_parse, parser.parse_args)  # type: ignore[method-assign,assignment]
+
+
+def _parse(parse: Callable[[Sequence[str]], argparse.Namespace], words: Sequence[str]) -> argparse.Namespace:
+    """What stands behind `--` is pytest's. argparse would take it for more suites and paths, and only where no option
+    stands before it.
+    """
+    cut = [*words, "--"].index("--")
+    parsed = parse(words[:cut])
+    parsed.options = list(words[cut + 1 :])
+    return parsed
 
 
 def run(args: argparse.Namespace) -> int:
-    choice = choose(args.words)
+    choice = choose(args.words, args.options)
     with contextlib.ExitStack() as stack:
         more: dict[str, str] = {}
         if choice.needs_image:
@@ -91,16 +103,13 @@ def _named(reference: str, engine: Engine) -> str:
     return reference
 
 
-def choose(words: Sequence[str], tests: Path = TESTS) -> Choice:
-    """Sort the words of the command line. Raises UsageError on one that is no suite, path or option."""
+def choose(words: Sequence[str], options: Sequence[str] = (), tests: Path = TESTS) -> Choice:
+    """Sort the words of the command line. Raises UsageError on one that is no suite and no path."""
     paths: list[str] = []
-    options: list[str] = []
     suites: list[str] = []
     for word in words:
-        if word in SUITES and not options:
+        if word in SUITES:
             suites += [name for name in SUITES[word] if word != "all" or (tests / name).is_dir()]
-        elif word.startswith("-") or options:
-            options.append(word)
         elif Path(word.partition("::")[0]).exists():
             paths.append(word)
         else:

@@ -40,40 +40,55 @@ def tests(tmp_path: Path) -> Path:
 
 
 def test_by_default_unit_and_container_tests_run_together(tests: Path) -> None:
-    choice = verb.choose([], tests)
+    choice = verb.choose([], tests=tests)
     assert choice.paths == (str(tests / "unit"), str(tests / "container"))
     assert choice.needs_image
 
 
 def test_unit_tests_need_no_image(tests: Path) -> None:
-    assert verb.choose(["unit"], tests) == verb.Choice((str(tests / "unit"),), False, ())
+    assert verb.choose(["unit"], tests=tests) == verb.Choice((str(tests / "unit"),), False, ())
 
 
 def test_all_means_what_is_there(tests: Path) -> None:
-    assert verb.choose(["all"], tests).paths == (str(tests / "unit"), str(tests / "container"))
+    assert verb.choose(["all"], tests=tests).paths == (str(tests / "unit"), str(tests / "container"))
     (tests / "gpu").mkdir()
-    assert verb.choose(["all"], tests).paths[-1] == str(tests / "gpu")
+    assert verb.choose(["all"], tests=tests).paths[-1] == str(tests / "gpu")
 
 
 def test_a_suite_that_is_not_there_is_wrong_usage(tests: Path) -> None:
     with pytest.raises(UsageError, match="no gpu tests"):
-        verb.choose(["gpu"], tests)
+        verb.choose(["gpu"], tests=tests)
 
 
-def test_pytest_gets_its_options(tests: Path) -> None:
-    choice = verb.choose(["unit", "-k", "load", "container"], tests)
-    assert choice.options == ("-k", "load", "container")
-    assert choice.paths == (str(tests / "unit"),)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["unit", "--junit", "x.xml", "--", "-k", "load", "--", "container"],
+        ["--junit", "x.xml", "unit", "--", "-k", "load", "--", "container"],
+    ],
+)
+def test_pytest_gets_its_options(words: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    verb.add_arguments(parser)
+    args = parser.parse_args(words)
+    assert (args.words, args.junit) == (["unit"], Path("x.xml"))
+    assert args.options == ["-k", "load", "--", "container"]
+    assert verb.choose(args.words, args.options).options == ("-k", "load", "--", "container")
+
+
+def test_there_need_not_be_any(tests: Path) -> None:
+    assert arguments("unit").options == []
+    assert arguments().words == []
 
 
 def test_a_path_can_be_named(tests: Path) -> None:
     (tests / "container" / "test_a.py").touch()
-    choice = verb.choose([f"{tests}/container/test_a.py::test_x"], tests)
+    choice = verb.choose([f"{tests}/container/test_a.py::test_x"], tests=tests)
     assert choice.paths == (f"{tests}/container/test_a.py::test_x",)
     assert choice.needs_image
-    assert verb.choose([str(tests)], tests).needs_image
+    assert verb.choose([str(tests)], tests=tests).needs_image
     with pytest.raises(UsageError, match="neither a suite nor a path"):
-        verb.choose(["contianer"], tests)
+        verb.choose(["contianer"], tests=tests)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [(0, 0), (1, 1), (2, 130), (3, 1), (4, 2), (5, 2), (-9, 1)])
@@ -110,11 +125,11 @@ def test_an_interrupt_lets_pytest_clean_up(tmp_path: Path) -> None:
         f"_pytest([sys.executable, '-c', {script!r}, {str(up)!r}, {str(cleaned)!r}], {{}})"
     )
     with subprocess.Popen([sys.executable, "-c", driver], stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not up.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        process.wait(120)
     assert process.returncode != 0
     assert cleaned.exists()
 
@@ -122,7 +137,7 @@ def test_an_interrupt_lets_pytest_clean_up(tmp_path: Path) -> None:
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     verb.add_arguments(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(list(words))
 
 
 def test_an_engine_that_cant_be_had_is_exit_3_before_any_test(monkeypatch: pytest.MonkeyPatch) -> None:
