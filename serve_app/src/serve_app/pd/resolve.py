@@ -121,7 +121,7 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
         filler.set("deployment_config.autoscaling_config.target_ongoing_requests", max(1, seqs // 2),
                    f"derived from max_num_seqs ({seqs})")  # fmt: skip
     filler.set("deployment_config.health_check_period_s", 5, "default: a dead engine is found in seconds")
-    filler.set("deployment_config.health_check_timeout_s", 10, "default")
+    filler.set("deployment_config.health_check_timeout_s", 30, "default: a starved replica is not a dead one")
 
 
 def _fill_ingress(filler: Filler) -> None:
