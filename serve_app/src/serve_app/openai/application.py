@@ -10,7 +10,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from ray.llm._internal.common.errors import VLLM_CLIENT_ERRORS
 from ray.llm._internal.serve.core.configs.openai_api_models import OpenAIHTTPException
 from ray.llm._internal.serve.core.ingress.middleware import SetRequestIdMiddleware
 from starlette.exceptions import HTTPException
@@ -18,6 +17,11 @@ from starlette.responses import JSONResponse
 
 from serve_app.openai import errors
 from serve_app.openai.errors import ApiError
+
+try:
+    from vllm.exceptions import VLLMClientError as Refusal
+except ImportError:  # vLLM 0.26 (release 2.58) refuses with ValueErrors, which Ray answers with a 400 itself
+    Refusal = None
 
 logger = logging.getLogger("ray.serve")
 
@@ -34,8 +38,8 @@ def make(docs: bool = False) -> FastAPI:
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OpenAIHTTPException, on_ray)
-    for refusal in VLLM_CLIENT_ERRORS:
-        app.add_exception_handler(refusal, on_vllm)
+    if Refusal is not None:
+        app.add_exception_handler(Refusal, on_vllm)
     app.add_exception_handler(Exception, on_unexpected)
     app.add_middleware(SetRequestIdMiddleware)
     return app
