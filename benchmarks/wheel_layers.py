@@ -56,7 +56,7 @@ class Run:
 
 
 class Memory:
-    """Samples the resident memory of this process and its descendants, summed, every 20 ms."""
+    """Samples the resident memory of this process and its descendants, summed, ten times a second."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -72,7 +72,7 @@ class Memory:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.02):
+        while not self._stop.wait(0.1):
             self.peak = max(self.peak, sum(_resident(pid) for pid in _family(os.getpid())))
 
 

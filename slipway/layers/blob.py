@@ -15,6 +15,9 @@ import zstandard
 LEVEL = 3
 """zstd level. docs/design.md says from which figures."""
 
+OPTIONS = "plain"
+"""No checksum in the frame: everybody who reads a blob knows its sha256, and computing another one costs both sides."""
+
 MEDIA_TYPE = "application/vnd.oci.image.layer.v1.tar+zstd"
 """OCI image spec 1.1, https://github.com/opencontainers/image-spec/blob/v1.1.0/layer.md."""
 
@@ -48,8 +51,8 @@ class Blob:
 
 
 def compressor_name() -> str:
-    """What stands in a layer's key for the compressor: library, version and level decide the bytes."""
-    return f"zstd-{'.'.join(map(str, zstandard.ZSTD_VERSION))}-level{LEVEL}"
+    """What stands in a layer's key for the compressor: library, version, level and options decide the bytes."""
+    return f"zstd-{'.'.join(map(str, zstandard.ZSTD_VERSION))}-level{LEVEL}-{OPTIONS}"
 
 
 class BlobWriter:
@@ -75,7 +78,7 @@ class BlobWriter:
 
     def __enter__(self) -> BlobWriter:
         parameters = zstandard.ZstdCompressionParameters.from_level(
-            LEVEL, threads=0, write_content_size=False, write_checksum=True
+            LEVEL, threads=0, write_content_size=False, write_checksum=False
         )
         self._out = _HashedFile(self._part)
         self._compressor = zstandard.ZstdCompressor(compression_params=parameters).stream_writer(
@@ -84,15 +87,24 @@ class BlobWriter:
         return self
 
     def write(self, data: bytes) -> None:
+        size = len(data)
+        if size >= _BATCH:  # not copied once more to be joined with what waits
+            self._flush()
+            self._take(data)
+            return
         self._pending.append(data)
-        self._pending_size += len(data)
+        self._pending_size += size
         if self._pending_size >= _BATCH:
             self._flush()
 
     def _flush(self) -> None:
-        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
-        self._pending.clear()
-        self._pending_size = 0
+        if self._pending:
+            data = b"".join(self._pending)
+            self._pending.clear()
+            self._pending_size = 0
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
         self._tar.update(data)
         self._tar_size += len(data)
         self._compressor.write(data)

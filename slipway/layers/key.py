@@ -2,7 +2,7 @@
 
 A key is the sha256, in hex, of one JSON document:
 
-    {"compressor": "zstd-1.5.7-level3", "format": {"key": 1, "tar": 1}, "inputs": {…}, "kind": "wheels"}
+    {"compressor": "zstd-1.5.7-level3-plain", "format": {"key": 1, "tar": 1}, "inputs": {…}, "kind": "wheels"}
 
 written canonically: keys sorted, no spaces, no escapes beyond those JSON demands, UTF-8. Numbers are integers (floats
 have no one spelling and are refused), sets have no order and are refused too. Two layers with one key have the same
