@@ -13,6 +13,24 @@ from slipway.wheel.paths import Venv
 
 ORIGIN = "the venv"
 
+_ACTIVATE = """\
+# . {folder}/bin/activate    (sh, bash, zsh): makes this environment the one that `python` and `pip` mean.
+# Ray's runtime_env clones the environment and sources this file in the clone, after replacing the folder's name.
+deactivate () {{
+    PATH="$_OLD_VIRTUAL_PATH"
+    export PATH
+    unset VIRTUAL_ENV _OLD_VIRTUAL_PATH
+    unset -f deactivate
+    hash -r 2> /dev/null || true
+}}
+_OLD_VIRTUAL_PATH="$PATH"
+VIRTUAL_ENV={folder}
+PATH="$VIRTUAL_ENV/bin:$PATH"
+export PATH VIRTUAL_ENV
+unset PYTHONHOME
+hash -r 2> /dev/null || true
+"""
+
 
 def venv_entries(venv: Venv, version: str) -> list[Entry]:
     """Entries of an empty venv. version: of its Python, "3.11.2"."""
@@ -32,6 +50,7 @@ def venv_entries(venv: Venv, version: str) -> list[Entry]:
     }
     return [
         file_entry(f"{venv.prefix}/pyvenv.cfg", text.encode(), origin=ORIGIN),
+        file_entry(f"{venv.prefix}/bin/activate", _ACTIVATE.format(folder=f"/{venv.prefix}").encode(), origin=ORIGIN),
         *(
             Entry(f"{venv.prefix}/{path}", "symlink", 0o777, target=target, origin=ORIGIN)
             for path, target in links.items()

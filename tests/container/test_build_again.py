@@ -46,8 +46,13 @@ def cache(plan: Mapping[str, Any], tmp_path: Path) -> Path:
 
 
 def started(*words: str) -> subprocess.Popen[bytes]:
+    """A build that can be interrupted also where this test runs in a shell's background, which ignores SIGINT."""
     return subprocess.Popen(
-        builds.command("build", *words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        builds.command("build", *words),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
 
 
