@@ -10,9 +10,13 @@ from typing import Any
 
 from slipway import lock as locks
 from slipway.build import Context, check_space, make_layers
+from slipway.debian import layer as debian
 from slipway.errors import MissingError, Problem, UsageError
+from slipway.fabric import layer as fabric
 from slipway.gates.run import run_gates
 from slipway.gates.settings import settings_of
+from slipway.host import apt
+from slipway.host.packages import UNPRIVILEGED
 from slipway.image.config import ImageLayer, image_config
 from slipway.image.definition import RUNTIME, labels, reference
 from slipway.image.layout import write_layout
@@ -127,6 +131,7 @@ def assemble(request: Request, progress: Progress) -> Image:
 
 def _made(request: Request, progress: Progress) -> Image:
     first, found = plan(request)
+    _tools(first)
     check_space(first, request.cache.root, bytes_to_fetch(_to_fetch(request, first, found), request.store))
     for wheel, content in found.made.items():
         if not request.store.has(wheel):
@@ -159,6 +164,19 @@ def _gated(request: Request, image: Image, progress: Progress) -> None:
         index = image.folder / "index.json"
         index.replace(index.with_name("refused.json"))
     report.refuse()
+
+
+def _tools(planned: Plan) -> None:
+    """Install what making the missing layers takes, as root; raise MissingError with the command otherwise."""
+    kinds = {layer.recipe.kind for layer in planned.misses}
+    tools = [
+        *(debian.TOOLS if debian.KIND in kinds else ()),
+        *(fabric.TOOLS if fabric.KIND in kinds else ()),
+    ]
+    if tools and os.geteuid() != 0:
+        tools += UNPRIVILEGED
+    if tools:
+        apt.ensure(tools)
 
 
 def _to_fetch(request: Request, planned: Plan, found: Recipes) -> list[Artifact]:

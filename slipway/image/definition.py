@@ -16,6 +16,11 @@ REPOSITORY = "slipway"
 SHARE = "opt/slipway"
 """Folder of the image's own files: the entrypoint, the lock, constraints.txt."""
 
+UCX_MODULES = "^rdmacm,efa"
+"""UCX modules that NIXL must not load: they are linked with Debian's libibverbs and libnl, the others with copies that
+NIXL's wheel brings, and a process that has both dies of SIGSEGV when it ends. UCX's connection manager is not used by
+NIXL, and EFA is reached through libfabric."""
+
 RUNTIME = Runtime(
     user="1000:0",
     working_dir="/home/ray",
@@ -28,6 +33,7 @@ RUNTIME = Runtime(
         "PATH": "/opt/venv/bin:/opt/amazon/efa/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "RAY_USAGE_STATS_ENABLED": "0",
         "TZ": "UTC",
+        "UCX_MODULES": UCX_MODULES,
         "VIRTUAL_ENV": "/opt/venv",
         "VLLM_NO_USAGE_STATS": "1",
     },
