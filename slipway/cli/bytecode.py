@@ -27,7 +27,7 @@ HELP = "record the modules whose byte-code the image carries"
 PREFIX = "/tmp/bytecode"  # noqa: S108  # in a container of its own
 START_SECONDS = 900.0
 
-_ASK = """
+ASK = """
 import json, urllib.request
 base = "http://127.0.0.1:8000"
 model = json.load(urllib.request.urlopen(base + "/v1/models", timeout=10))["data"][0]["id"]
@@ -86,7 +86,7 @@ def modules_of(paths: list[str], venv: Venv) -> list[str]:
 
 def _wait(engine: Engine, container: str, progress: Progress) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while engine.docker("exec", container, "python", "-c", _ASK, check=False).code != 0:
+    while engine.docker("exec", container, "python", "-c", ASK, check=False).code != 0:
         state = engine.docker("inspect", "--format", "{{.State.Running}}", container).out.strip()
         if state != "true" or time.monotonic() > deadline:
             logs = engine.docker("logs", container, check=False)
