@@ -67,7 +67,9 @@ class Bytecode:
             own = sorted(
                 path
                 for path in left & index.files.keys()
-                if path not in ceded.get(wheel.name, ()) and pyc_path(path, venv) not in index.files
+                if path not in ceded.get(wheel.name, ())
+                and pyc_path(path, venv) not in index.files
+                and not index.files[path].startswith("->")
             )
             if own:
                 found[wheel.name] = tuple(own)
@@ -183,7 +185,9 @@ class Compiler:
             answer = stdout.read(length)
         except (BrokenPipeError, struct.error) as error:
             raise BuildFailed(
-                f"the image's Python ended with code {self._process.wait()} while compiling", where=name
+                f"the image's Python ended with code {self._process.wait()} while compiling",
+                where=name,
+                remedy="remove the folder python in the cache, where it was unpacked, and build again",
             ) from error
         return status == 0, answer
 

@@ -14,6 +14,7 @@ push finds out from the hash (`CachedLayer.checked`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -114,9 +115,19 @@ class LayerCache:
             path = self.path(key)
             _meta_path(path).unlink(missing_ok=True)
             writer = BlobWriter(path)
-            with writer:
-                make(writer)
-            return self._finish(key, writer.blob, writer.notes)
+            try:
+                with writer:
+                    make(writer)
+                return self._finish(key, writer.blob, writer.notes)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise MissingError(
+                    "the disk is full",
+                    where=self.root,
+                    why="the layer that was being written is not finished; nothing of it is left in the cache",
+                    remedy="free space there, or name a folder on another disk with --cache or SLIPWAY_CACHE",
+                ) from error
 
     def adopt(self, key: str, file: Path, blob: Blob, notes: Mapping[str, Any] | None = None) -> CachedLayer:
         """Take a finished blob that came from elsewhere (a registry): `file` is moved in, its bytes hashed before.

@@ -20,6 +20,7 @@ from slipway.wheel.content import FORMAT
 from slipway.wheel.index import Indexes, WheelIndex, paused_gc
 from slipway.wheel.name import check_name
 from slipway.wheel.paths import Venv
+from slipway.wheel.refused import RefusedWheel
 
 KIND = "wheels"
 
@@ -106,7 +107,7 @@ def plan_wheels(
 
     made: content of wheels that the driver makes itself and that need not be in the store yet
     Raises UsageError for an sdist, a wheel that doesn't fit, and for paths that wheels fight over; RefusedWheel for a
-    wheel that may not enter an image.
+    wheel that may not enter an image, WrongArtifact for one that is damaged.
     """
     wheels = tuple(wheels)
     for wheel in wheels:
@@ -119,7 +120,7 @@ def plan_wheels(
             if index is None and made is not None and wheel in made:
                 index = indexes.make_from(wheel, made[wheel])
             if index is None and store.has(wheel):
-                index = indexes.make(wheel, store.path(wheel.sha256))
+                index = _read(wheel, indexes, store)
             if index is not None:
                 found[wheel] = index
         ownership = settle(list(found.items()), options.contested, options.reserved)
@@ -136,6 +137,15 @@ def plan_wheels(
         notes.append(f"{len(stale)} lines of the byte-code list name no module of the image, e.g. {stale[0]}")
     planned = tuple(_plan_group(group, options, ownership, modules, not missing) for group in groups)
     return WheelPlan(planned, ownership, missing, tuple(notes), options)
+
+
+def _read(wheel: Wheel, indexes: Indexes, store: WheelStore) -> WheelIndex:
+    """The index of a wheel in the store. One that is refused may be its maker's fault or the disk's: hashing tells."""
+    try:
+        return indexes.make(wheel, store.path(wheel.sha256))
+    except RefusedWheel:
+        store.checked(wheel)
+        raise
 
 
 def _plan_group(

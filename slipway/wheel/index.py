@@ -24,6 +24,8 @@ from slipway.wheel.content import FORMAT, OpenWheel
 from slipway.wheel.install import File
 from slipway.wheel.paths import Venv
 
+INDEX_FORMAT = 2
+
 
 @dataclass(frozen=True)
 class WheelIndex:
@@ -39,14 +41,22 @@ class WheelIndex:
         return cls({file.path: _identity(file) for file in wheel.files})
 
     def dump(self) -> str:
-        """As JSON: two long texts, which parse many times faster than a long list."""
-        return json.dumps({"paths": "\n".join(self.files), "files": "\n".join(self.files.values())})
+        """As JSON: two long texts, which parse many times faster than a long list, and a checksum over them."""
+        paths, files = "\n".join(self.files), "\n".join(self.files.values())
+        return json.dumps({"paths": paths, "files": files, "sum": _checksum(paths, files)})
 
     @classmethod
     def load(cls, text: str) -> WheelIndex:
         """The reverse of `dump`. Raises ValueError, KeyError or TypeError for something else."""
         document = json.loads(text)
-        return cls(dict(zip(document["paths"].split("\n"), document["files"].split("\n"), strict=True)))
+        paths, files = document["paths"], document["files"]
+        if document["sum"] != _checksum(paths, files):
+            raise ValueError("a damaged index")
+        return cls(dict(zip(paths.split("\n"), files.split("\n"), strict=True)))
+
+
+def _checksum(paths: str, files: str) -> str:
+    return hashlib.sha256(f"{paths}\0{files}".encode()).hexdigest()
 
 
 def _identity(file: File) -> str:
@@ -72,7 +82,8 @@ class Indexes:
     def path(self, wheel: Wheel) -> Path:
         """Where the index lies, or would."""
         excused = wheel.sha256 in self._excuses
-        context = f"{FORMAT} {self._venv.prefix} {self._venv.python} {self._venv.interpreter} {excused} {wheel.file}"
+        venv = self._venv
+        context = f"{INDEX_FORMAT} {FORMAT} {venv.prefix} {venv.python} {venv.interpreter} {excused} {wheel.file}"
         digits = hashlib.sha256(context.encode()).hexdigest()[:8]
         return self._root / "wheels" / wheel.sha256[:2] / f"{wheel.sha256}.{digits}.json"
 

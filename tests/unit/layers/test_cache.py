@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -53,6 +54,16 @@ def test_failing_builder_leaves_nothing(tmp_path: Path) -> None:
     assert cache.get(KEY) is None
     assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".lock"]
     assert cache.build(KEY, make)
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    def full(writer: BlobWriter) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(MissingError, match="disk is full") as caught:
+        LayerCache(tmp_path).build(KEY, full)
+    assert caught.value.exit_code == 3
+    assert not list(tmp_path.rglob("*.part"))
 
 
 @pytest.mark.parametrize("damage", ["truncated", "grown", "flipped", "gone"])

@@ -17,9 +17,10 @@ from slipway.layers.groups import WheelGroup
 from slipway.layers.ownership import PathConflict
 from slipway.layers.pool import WorkerPool
 from slipway.layers.wheels import GroupPlan, Options, WheelPlan, build_group, build_groups, plan_wheels
-from slipway.lock.model import Wheel
+from slipway.lock.model import Artifact, Wheel
 from slipway.lock.tags import image_tags
 from slipway.pins.model import Contested
+from slipway.store.store import Store
 from slipway.wheel.paths import Venv
 from slipway.wheel.refused import RefusedWheel
 from tests.unit.layers.conftest import Warehouse
@@ -155,6 +156,32 @@ def test_damaged_store(warehouse: Warehouse) -> None:
     with pytest.raises(WrongArtifact):
         build_group(plan.groups[0], plan.options, warehouse.store, cache)
     assert cache.get(plan.groups[0].key) is None
+
+
+class Trusting(Store):
+    """A store that has not noticed any damage yet."""
+
+    def has(self, artifact: Artifact) -> bool:
+        return self.path(artifact.sha256).exists()
+
+
+def test_damaged_store_before_the_first_plan(warehouse: Warehouse) -> None:
+    """Exit 4 and not 1: nobody packed this wheel so."""
+    wheel = warehouse.wheel("one")
+    path = warehouse.store.path(wheel.sha256)
+    path.chmod(0o644)
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(WrongArtifact):
+        plan_wheels([wheel], Options(), Trusting(warehouse.store.root), LayerCache(warehouse.root / "cache"))
+
+
+def test_damaged_index_is_made_anew(warehouse: Warehouse) -> None:
+    wheel = warehouse.wheel("one")
+    plan, cache = planned(warehouse, [wheel])
+    (index,) = (cache.root / "wheels").rglob("*.json")
+    for old, new in (("one/__init__", "one/__evil__"), ("{", "["), ("644", "755")):
+        index.write_text(index.read_text().replace(old, new, 1))
+        assert planned(warehouse, [wheel])[0] == plan
 
 
 def many(warehouse: Warehouse) -> list[Wheel]:
