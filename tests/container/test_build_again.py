@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -179,7 +180,7 @@ def test_only_serve_app_changed(plan: Mapping[str, Any], digest: str, tmp_path: 
             (checkout / name).chmod(source.stat().st_mode & 0o777)
     (checkout / ".venv").symlink_to(ROOT / ".venv")
     with (checkout / "serve_app/src/serve_app/__init__.py").open("a") as source_file:
-        source_file.write("# changed\n")
+        source_file.write(f"# changed {uuid.uuid4()}\n")  # never built before, also when this test ran before
     done = subprocess.run(
         [builds.command()[0], str(checkout / "build.py"), "build", "--json", "--output", str(tmp_path / "out")],
         capture_output=True,
