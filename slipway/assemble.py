@@ -132,14 +132,14 @@ def assemble(request: Request, progress: Progress) -> Image:
 def _made(request: Request, progress: Progress) -> Image:
     first, found = plan(request)
     _tools(first)
-    check_space(first, request.cache.root, bytes_to_fetch(_to_fetch(request, first, found), request.store))
+    check_space(first, request.cache.root, bytes_to_fetch(to_fetch(first, found), request.store))
     for wheel, content in found.made.items():
         if not request.store.has(wheel):
             request.store.add_bytes(content)
     if found.missing:
         fetch_artifacts([wheel for wheel in found.missing if not wheel.made], request.store, request.fetch, progress)
         first, found = plan(request)
-    wanted = _to_fetch(request, first, found)
+    wanted = to_fetch(first, found)
     if wanted:
         fetch_artifacts(wanted, request.store, request.fetch, progress)
     with WorkerPool(request.jobs) as pool:
@@ -179,7 +179,7 @@ def _tools(planned: Plan) -> None:
         apt.ensure(tools)
 
 
-def _to_fetch(request: Request, planned: Plan, found: Recipes) -> list[Artifact]:
+def to_fetch(planned: Plan, found: Recipes) -> list[Artifact]:
     """What missing layers are made from and has to be downloaded."""
     made = {wheel.sha256 for wheel in found.made}
     return [artifact for artifact in planned.artifacts if artifact.sha256 not in made]

@@ -7,9 +7,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from slipway.assemble import Request, plan
+from slipway.assemble import plan, to_fetch
 from slipway.cli import build
-from slipway.lock.model import Artifact
 from slipway.plan import Plan
 from slipway.progress import open_progress, size_text
 from slipway.store.fetch import bytes_to_fetch
@@ -25,28 +24,23 @@ def run(args: argparse.Namespace) -> int:
     with open_progress() as progress:
         asked = build.request(args, progress)
         planned, found = plan(asked)
-    to_fetch = bytes_to_fetch([*(w for w in found.missing if not w.made), *_downloads(asked, planned)], asked.store)
+    missing = bytes_to_fetch(to_fetch(planned, found), asked.store)
     if args.json:
         document = {
             "image": planned.image,
             "pins": asked.lock.pins,
             "layers": [layer.as_json() for layer in planned.layers],
-            "bytes_to_fetch": to_fetch,
+            "bytes_to_fetch": missing,
             "bytes_cached": sum(layer.cached.blob.size for layer in planned.layers if layer.cached),
             "notes": list(planned.notes),
         }
         print(json.dumps(document, indent=2))
     else:
-        print(table(planned, to_fetch))
+        print(table(planned, missing))
     return 0
 
 
-def _downloads(asked: Request, planned: Plan) -> list[Artifact]:
-    locked = {artifact.sha256 for artifact in asked.lock.downloads}
-    return [artifact for artifact in planned.artifacts if artifact.sha256 in locked]
-
-
-def table(planned: Plan, to_fetch: int) -> str:
+def table(planned: Plan, missing: int) -> str:
     """The plan for people."""
     width = max(len(layer.recipe.name) for layer in planned.layers)
     lines = [f"{planned.image}: {len(planned.layers)} layers, {len(planned.misses)} to make"]
@@ -54,6 +48,6 @@ def table(planned: Plan, to_fetch: int) -> str:
         size = size_text(layer.cached.blob.size) if layer.cached else "?"
         state = "hit " if layer.cached else "make"
         lines.append(f"  {state}  {layer.recipe.name:{width}}  {layer.recipe.key[:12]}  {size:>9}  {layer.why}")
-    lines.append(f"to fetch: {size_text(to_fetch)}")
+    lines.append(f"to fetch: {size_text(missing)}")
     lines += [f"note: {note}" for note in planned.notes]
     return "\n".join(lines)

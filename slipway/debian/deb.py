@@ -1,6 +1,6 @@
 """Reads .deb files: an ar archive that holds a control tar and a data tar, each compressed.
 
-Formats: deb(5) and https://manpages.debian.org/bookworm/dpkg-dev/deb.5.en.html; ar headers are 60 bytes of text.
+Format: deb(5), of Debian's package dpkg-dev; ar headers are 60 bytes of text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A package archive on this machine, made of the locked .debs alone: what apt is given to choose from.
 
-Form: https://wiki.debian.org/DebianRepository/Format. Its index states the locked hashes, so apt checks them again.
+Form: "DebianRepository/Format" in Debian's wiki. Its index states the locked hashes, so apt checks them again.
 """
 
 from __future__ import annotations

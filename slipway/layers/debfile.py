@@ -1,6 +1,6 @@
 """Unpacks .deb files with Python alone: an ar archive that holds a tar.
 
-Format: deb(5), https://manpages.debian.org/bookworm/dpkg-dev/deb.5.en.html. For what the driver itself runs (the
+Format: deb(5), of Debian's package dpkg-dev. For what the driver itself runs (the
 image's Python, to compile byte-code); the Debian layer of an image is mmdebstrap's and dpkg's work.
 """
 

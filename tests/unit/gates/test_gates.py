@@ -42,7 +42,7 @@ GOOD: Members = {
     "var/log/wtmp": make.Item(b"", mode=0o664, gid=43),
     "etc/shadow": make.Item(b"root:*", mode=0o640, gid=42),
     "etc/machine-id": b"",
-    "etc/apt/sources.list.d/debian.sources": b"URIs: http://deb.debian.org/debian\n",
+    "etc/apt/sources.list.d/debian.sources": b"URIs: http://mirror.example/debian\n",
     "home/ray": make.Item(mode=0o2775, uid=1000),
     "home/ray/.bashrc": make.Item(b"x", uid=1000),
     "usr/lib/liba.so": make.elf(soname="liba.so", rpath="$ORIGIN/x:/usr/lib/a"),
