@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slipway.host.replace import write_whole
 from slipway.layers.cache import CachedLayer, LayerCache
 from slipway.lock.model import Artifact
 
@@ -87,9 +88,7 @@ def remember(plan: Plan, cache: LayerCache) -> None:
     path = _last_path(cache, plan.image)
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {layer.recipe.name: _flat(layer.recipe.inputs) for layer in plan.layers}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(document, sort_keys=True))
-    part.replace(path)
+    write_whole(path, json.dumps(document, sort_keys=True).encode())
 
 
 def _last_path(cache: LayerCache, image: str) -> Path:

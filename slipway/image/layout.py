@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from slipway.errors import MissingError
+from slipway.host.replace import write_whole
 from slipway.image.manifest import Document, canonical, index
 
 LAYOUT_FILE = canonical({"imageLayoutVersion": "1.0.0"})
@@ -97,7 +98,7 @@ def _place(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
             raise
-        part = target.with_name(f"{target.name}.part")
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
         shutil.copyfile(source, part)
         part.replace(target)
 
@@ -105,7 +106,4 @@ def _place(source: Path, target: Path) -> None:
 def _write_file(path: Path, content: bytes) -> None:
     if path.exists() and path.read_bytes() == content:
         return
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content)
-    part.chmod(0o644)
-    part.replace(path)
+    write_whole(path, content)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,6 +24,7 @@ from typing import Any
 import zstandard
 
 from slipway.errors import BuildFailed, InvalidInput, Problem
+from slipway.host.replace import write_whole
 from slipway.layers.image_python import DebStore, ImagePython, image_python
 from slipway.layers.key import layer_key
 from slipway.lock.model import Deb, Wheel
@@ -217,9 +217,7 @@ def _save(path: Path, code: Compiled) -> None:
     content = json.dumps(head).encode() + b"\n" + b"".join(code.files.values())
     compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(compressor.compress(content))
-    part.replace(path)
+    write_whole(path, compressor.compress(content))
 
 
 def _load(path: Path) -> Compiled | None:

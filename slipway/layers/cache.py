@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import BuildFailed, MissingError
+from slipway.host.replace import write_whole
 from slipway.layers.blob import Blob, BlobWriter
 
 Notice = Callable[[str], None]
@@ -215,10 +216,8 @@ def _look(path: Path) -> Seen:
 
 def _write_meta(layer: CachedLayer, seen: Seen) -> None:
     meta = _meta_path(layer.path)
-    part = meta.with_name(f"{layer.key}.{os.getpid()}.json.part")
     document = {"blob": layer.blob.as_json(), "notes": layer.notes, "seen": seen}
-    part.write_text(json.dumps(document, sort_keys=True), "utf-8")
-    part.replace(meta)
+    write_whole(meta, json.dumps(document, sort_keys=True).encode())
 
 
 def _digest(path: Path) -> str:

@@ -7,9 +7,12 @@ own mtime says when the artifact was last wanted, to within a day.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
+
+from slipway.host.replace import write_whole
 
 USE_GRAIN = 86_400
 """Seconds: how exactly the time of last use is kept; a write per file and day, not per build."""
@@ -27,13 +30,9 @@ def looks(path: Path) -> str | None:
 def write(stamp: Path, path: Path) -> None:
     """Record that `path` was hashed and found right. A store that can't be written goes without: it is hashed again."""
     line = looks(path)
-    part = stamp.with_name(f".{stamp.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
+    with contextlib.suppress(OSError):
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(f"{line}\n", "ascii")
-        part.replace(stamp)
-    except OSError:
-        part.unlink(missing_ok=True)
+        write_whole(stamp, f"{line}\n".encode("ascii"))
 
 
 def holds(stamp: Path, path: Path) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from packaging.tags import Tag
 
+from slipway.host.replace import write_whole
 from slipway.lock.model import Wheel
 from slipway.wheel.content import FORMAT, OpenWheel
 from slipway.wheel.install import File
@@ -114,11 +115,9 @@ class Indexes:
     def put(self, wheel: Wheel, index: WheelIndex) -> None:
         """Keep an index, also one that came from elsewhere. A cache that can't be written stays as it is."""
         path = self.path(wheel)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(index.dump(), "utf-8")
-            part.replace(path)
+            write_whole(path, index.dump().encode())
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ ENTRYPOINT = Path(__file__).resolve().parents[3] / "docker" / "rootfs" / "opt" /
 def run(tmp_path: Path, *command: str, user: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     tools = tmp_path / "bin"
     tools.mkdir(exist_ok=True)
-    (tools / "serve_app").write_text("#!/bin/sh\necho serve_app \"$@\"\n")
+    (tools / "serve_app").write_text('#!/bin/sh\necho serve_app "$@"\n')
     (tools / "serve_app").chmod(0o755)
     return subprocess.run(
         ["sh", str(ENTRYPOINT), *command],
