@@ -58,11 +58,11 @@ class Worker(NixlPullConnectorWorker):  # type: ignore[misc]
     def start_load_kv(self, metadata: Any) -> None:
         """Brings the times onto this process's clock."""
         now = time.perf_counter()
+        # vLLM 0.26 does not send its scheduler's clock: the times then hold for workers on the scheduler's own node.
+        theirs = getattr(metadata, "scheduler_clock", 0.0)
         for meta in metadata.reqs_to_recv.values():
             if meta.remote is not None:
-                meta.remote.blocks_expiry_time = lease.rebased(
-                    meta.remote.blocks_expiry_time, metadata.scheduler_clock, now
-                )
+                meta.remote.blocks_expiry_time = lease.rebased(meta.remote.blocks_expiry_time, theirs, now)
         super().start_load_kv(metadata)
 
     def _read_blocks_for_req(self, req_id: str, meta: Any) -> None:
