@@ -27,13 +27,19 @@ RUNTIME = Runtime(
     entrypoint=("/usr/bin/tini", "--", "/opt/slipway/entrypoint"),
     exposed_ports=("8000/tcp",),
     env={
+        # A pod's command replaces the entrypoint; bash reads this file whenever it runs a command or a script.
+        "BASH_ENV": f"/{SHARE}/environment",
         "DO_NOT_TRACK": "1",
         "HOME": "/home/ray",
         "LANG": "C.UTF-8",
+        # For programs that are started without the entrypoint and without a shell, by a user id of no name: torch and
+        # Ray give up where nobody can tell them who they are.
+        "LOGNAME": "ray",
         "PATH": "/opt/venv/bin:/opt/amazon/efa/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "RAY_USAGE_STATS_ENABLED": "0",
         "TZ": "UTC",
         "UCX_MODULES": UCX_MODULES,
+        "USER": "ray",
         "VIRTUAL_ENV": "/opt/venv",
         "VLLM_NO_USAGE_STATS": "1",
     },
