@@ -7,10 +7,17 @@ import sys
 from collections.abc import Sequence
 
 from serve_app import __version__
-from serve_app.cli import demo_model, explain, kvbench, serve
+from serve_app.cli import bench, demo_model, doctor, explain, kvbench, serve
 from serve_app.errors import EXIT_INTERRUPTED, ServeAppError
 
-VERBS = {"serve": serve, "explain": explain, "demo-model": demo_model, "kvbench": kvbench}
+VERBS = {
+    "bench": bench,
+    "serve": serve,
+    "explain": explain,
+    "demo-model": demo_model,
+    "kvbench": kvbench,
+    "doctor": doctor,
+}
 
 
 def parser() -> argparse.ArgumentParser:
