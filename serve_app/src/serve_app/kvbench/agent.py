@@ -12,8 +12,8 @@ from serve_app.kvbench.memory import Memory
 SPIN_S = 100e-6
 PAUSE_S = 50e-6
 """A transfer is asked for its state without a pause at first, then every PAUSE_S: a thread that never rests takes a
-core from NIXL's own threads. Measured with two containers on two cores, LIBFABRIC over tcp, 64 MiB: 0.44 GB/s with a thread
-that never rests, 1.5 GB/s with pauses."""
+core from NIXL's own threads. Measured with two containers on two cores, LIBFABRIC over tcp, 64 MiB: 0.44 GB/s with a
+thread that never rests, 1.5 GB/s with pauses."""
 
 TIMEOUT_S = 300.0
 

@@ -10,8 +10,8 @@ HARDWARE = (
     ("hw_counters/rx_bytes", "hw_counters/tx_bytes", 1),
     ("counters/port_rcv_data", "counters/port_xmit_data", 4),
 )
-"""Files of a port: received, sent, bytes of one unit. EFA's are defined in Linux's
-drivers/infiniband/hw/efa/efa_verbs.c; InfiniBand's (in words of four bytes) in Documentation/ABI/stable/sysfs-class-infiniband."""
+"""Files of a port: received, sent, bytes of one unit. EFA's are defined in Linux's drivers/infiniband/hw/efa/
+efa_verbs.c; InfiniBand's (in words of four bytes) in its Documentation/ABI/stable/sysfs-class-infiniband."""
 
 
 @dataclass(frozen=True)
