@@ -1,8 +1,8 @@
-"""Run the tests: `test [unit|container|gpu|all] [PATH …] [-- PYTEST OPTIONS]`.
+"""Run the tests: `test [unit|deploy|container|gpu|all] [PATH …] [-- PYTEST OPTIONS]`.
 
-Without a suite: unit and container tests, in one pytest run. Container tests need an image and an engine: the image is
-built if need be, and loaded; an engine that runs already is used, otherwise Docker is installed from Debian's packages
-(as root), started for the tests and stopped after them. Nothing keeps running, and the firewall stays as it is.
+Without a suite: unit, deploy and container tests, in one pytest run. Container tests need an image and an engine: the
+image is built if need be, and loaded; an engine that runs already is used, otherwise Docker is installed from Debian's
+packages (as root), started for the tests and stopped after them. Nothing keeps running, and the firewall stays as it is.
 
 An engine that can't be had is exit 3, a failed test exit 1; tests that could not run count as skipped, with the reason.
 """
@@ -27,10 +27,11 @@ from slipway.errors import UsageError
 from slipway.host import process
 from slipway.testing.image import build_and_load
 
-HELP = "run unit and container tests; brings its own engine where it has to"
+HELP = "run unit, deploy and container tests; brings its own engine where it has to"
 
-SUITES = {"unit": ("unit",), "container": ("container",), "gpu": ("gpu",), "all": ("unit", "container", "gpu")}
-DEFAULT = ("unit", "container")
+SUITES = {name: (name,) for name in ("unit", "deploy", "container", "gpu")}
+SUITES["all"] = tuple(SUITES)
+DEFAULT = ("unit", "deploy", "container")
 NEEDS_IMAGE = ("container", "gpu")
 TESTS = common.ROOT / "tests"
 
@@ -60,11 +61,12 @@ class Choice:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="SUITE|PATH", help="a suite or test files; default: unit container")
+    default = " ".join(DEFAULT)
+    parser.add_argument("words", nargs="*", metavar="SUITE|PATH", help=f"a suite or test files; default: {default}")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     parser.add_argument("--image", metavar="REF", help="test this image, which the engine has, instead of building one")
     build.add_arguments(parser)
-    parser.usage = "build.py test [unit|container|gpu|all|PATH ...] [OPTIONS] [-- PYTEST OPTIONS]"
+    parser.usage = "build.py test [unit|deploy|container|gpu|all|PATH ...] [OPTIONS] [-- PYTEST OPTIONS]"
     parser.set_defaults(options=[])
     parser.parse_args = functools.partial(_parse, parser.parse_args)  # type: ignore[method-assign,assignment]
 

@@ -34,14 +34,14 @@ ENGINE = Engine("28.5.2", "containerd", "unix:///run/x.sock")
 
 @pytest.fixture
 def tests(tmp_path: Path) -> Path:
-    for name in ("unit", "container"):
+    for name in ("unit", "deploy", "container"):
         (tmp_path / "tests" / name).mkdir(parents=True)
     return tmp_path / "tests"
 
 
-def test_by_default_unit_and_container_tests_run_together(tests: Path) -> None:
+def test_by_default_all_that_run_anywhere_run_together(tests: Path) -> None:
     choice = verb.choose([], tests=tests)
-    assert choice.paths == (str(tests / "unit"), str(tests / "container"))
+    assert choice.paths == (str(tests / "unit"), str(tests / "deploy"), str(tests / "container"))
     assert choice.needs_image
 
 
@@ -50,7 +50,7 @@ def test_unit_tests_need_no_image(tests: Path) -> None:
 
 
 def test_all_means_what_is_there(tests: Path) -> None:
-    assert verb.choose(["all"], tests=tests).paths == (str(tests / "unit"), str(tests / "container"))
+    assert verb.choose(["all"], tests=tests).paths == tuple(str(tests / n) for n in ("unit", "deploy", "container"))
     (tests / "gpu").mkdir()
     assert verb.choose(["all"], tests=tests).paths[-1] == str(tests / "gpu")
 
