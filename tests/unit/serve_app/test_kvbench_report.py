@@ -56,7 +56,8 @@ def test_the_raw_figure_of_the_same_operation_and_size() -> None:
         Raw("iperf3", "READ", 0, 2.0, ""),
     )
     report = Report((row(),), links, {})
-    assert [getattr(report.best_raw(op, size), "rate", None) for op, size in (("READ", 64), ("READ", 1), ("WRITE", 1))] == [
+    asked = (("READ", 64), ("READ", 1), ("WRITE", 1))
+    assert [getattr(report.best_raw(op, size), "rate", None) for op, size in asked] == [
         2.0, 2.0, None,
     ]  # fmt: skip
 

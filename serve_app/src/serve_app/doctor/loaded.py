@@ -1,6 +1,7 @@
-"""What a process has mapped after it made NIXL's backends: asked of a process of its own, which may die of it.
+"""What a process has mapped after it made one of NIXL's backends: asked of a process of its own, which may die of it.
 
-`python -m serve_app.doctor.loaded` is that process: one JSON object on standard output, NIXL's log on standard error.
+`python -m serve_app.doctor.loaded BACKEND` is that process: one JSON object on standard output, NIXL's log on standard
+error. One process a backend, because that is what an engine has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,11 @@ LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Loaded:
-    """backends: name → why it can't be made here ("" when it can). libraries: files mapped. log: NIXL's own words.
+    """One backend. error: why it can't be made here, "" when it can. libraries: files mapped. log: NIXL's own words.
     died: how the process ended, if not well.
     """
 
-    backends: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
     libraries: tuple[str, ...] = ()
     log: str = ""
     died: str = ""
@@ -44,10 +46,15 @@ class Loaded:
         return NO_HMEM in self.log
 
 
-def load() -> Loaded:
-    """Never raises."""
+def load() -> Mapping[str, Loaded]:
+    """All backends, side by side. Never raises."""
+    with ThreadPoolExecutor(len(BACKENDS)) as pool:
+        return dict(zip(BACKENDS, pool.map(_load, BACKENDS), strict=True))
+
+
+def _load(backend: str) -> Loaded:
     environment = {**os.environ, "NIXL_LOG_LEVEL": "INFO"}
-    command = [sys.executable, "-m", "serve_app.doctor.loaded"]
+    command = [sys.executable, "-m", "serve_app.doctor.loaded", backend]
     try:
         done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, env=environment, check=False)
     except subprocess.TimeoutExpired:
@@ -62,21 +69,22 @@ def parse(code: int, out: str, log: str) -> Loaded:
         found = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
         return Loaded(log=log, died=died or "it said nothing")
-    return Loaded(found["backends"], tuple(found["libraries"]), log, died)
+    return Loaded(str(found["error"]), tuple(found["libraries"]), log, died)
 
 
-def _make() -> dict[str, Any]:
-    from nixl._api import nixl_agent, nixl_agent_config
+def _make(backend: str) -> dict[str, Any]:
+    error = ""
+    try:
+        from nixl._api import nixl_agent, nixl_agent_config
 
-    agent = nixl_agent("doctor", nixl_agent_config(backends=[]))
-    backends = {}
-    for name in BACKENDS:
+        agent = nixl_agent("doctor", nixl_agent_config(backends=[]))
         try:
-            agent.create_backend(name, {})
-            backends[name] = ""
-        except Exception as error:  # noqa: BLE001 - NIXL's errors have no common class
-            backends[name] = _reason(name) or f"{type(error).__name__}: {error}"
-    return {"backends": backends, "libraries": _mapped()}
+            agent.create_backend(backend, {})
+        except Exception as problem:  # noqa: BLE001 - NIXL's errors have no common class
+            error = _reason(backend) or f"{type(problem).__name__}: {problem}"
+    except Exception as problem:  # noqa: BLE001 - whatever keeps NIXL from being imported is the finding
+        error = f"{type(problem).__name__}: {problem}"
+    return {"error": error, "libraries": _mapped()}
 
 
 def _reason(backend: str) -> str:
@@ -100,12 +108,8 @@ def _mapped() -> list[str]:
 def main() -> int:
     """Prints what there is."""
     result = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    try:
-        found = _make()
-    except Exception as error:  # noqa: BLE001 - whatever keeps NIXL from being imported is the finding
-        found = {"backends": dict.fromkeys(BACKENDS, f"{type(error).__name__}: {error}"), "libraries": _mapped()}
-    result.write(json.dumps(found) + "\n")
+    os.dup2(2, 1)  # what libraries print is no result
+    result.write(json.dumps(_make(sys.argv[1])) + "\n")
     result.flush()
     return 0
 

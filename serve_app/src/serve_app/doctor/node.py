@@ -106,11 +106,11 @@ class Node:
     now: Callable[[], float] = time.time
     writable: Callable[[Path], bool] = writable
     space: Callable[[Path], tuple[int, int]] = space
-    load: Callable[[], Loaded] = loaded.load
+    load: Callable[[], Mapping[str, Loaded]] = loaded.load
 
     @cached_property
-    def loaded(self) -> Loaded:
-        """What a process has in it that made NIXL's backends. Takes seconds, once."""
+    def loaded(self) -> Mapping[str, Loaded]:
+        """What a process of each of NIXL's backends has in it. Takes seconds, once."""
         return self.load()
 
     def text(self, path: str) -> str:

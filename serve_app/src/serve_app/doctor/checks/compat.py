@@ -18,7 +18,7 @@ def check(node: Node) -> Iterator[Finding]:
     driver = driver_version(node)
     if not driver:
         return
-    mapped = [path for path in node.loaded.files("libcuda") if "compat" in path]
+    mapped = [path for one in node.loaded.values() for path in one.files("libcuda") if "compat" in path]
     lying = [str(path) for path in (path for folder in FOLDERS for path in node.glob(folder))]
     on_the_way = [path for path in lying if "compat" in node.environ.get("LD_LIBRARY_PATH", "")]
     for path in dict.fromkeys([*mapped, *on_the_way]):

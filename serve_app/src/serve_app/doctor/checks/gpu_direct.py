@@ -12,9 +12,12 @@ WHY = "https://github.com/ai-dynamo/nixl/blob/main/src/utils/libfabric/libfabric
 
 def check(node: Node) -> Iterator[Finding]:
     """By the line that NIXL writes when libfabric gives it no FI_HMEM: a transfer that works does not prove it."""
-    if not (node.efa and node.uses_gpu) or node.loaded.backends.get("LIBFABRIC"):
+    if not (node.efa and node.uses_gpu):
         return
-    if node.loaded.without_hmem:
+    backend = node.loaded.get("LIBFABRIC")
+    if backend is None or backend.error or backend.died:
+        return
+    if backend.without_hmem:
         yield Finding(
             "gpu_direct",
             "warning",

@@ -23,18 +23,20 @@ KINDS: dict[str, tuple[Severity, str]] = {
 def check(node: Node) -> Iterator[Finding]:
     """As mapped, not as installed: a second copy on disk that nothing loads does no harm."""
     twice = False
-    for kind, (severity, why) in KINDS.items():
-        files = node.loaded.files(kind)
-        if len(files) > 1:
-            twice = True
-            yield Finding(
-                "libraries",
-                severity,
-                f"{len(files)} {kind} in one process: {', '.join(files)}",
-                "remove all but one, or keep the module from loading that brings the other "
-                "(UCX_MODULES=^rdmacm,efa as the image sets it)",
-                why,
-            )
-    if not twice and node.loaded.libraries:
-        names = [Path(files[0]).name for kind in KINDS if (files := node.loaded.files(kind))]
-        yield Finding("libraries", "ok", f"one of each: {', '.join(names)}")
+    names: dict[str, None] = {}
+    for backend, loaded in node.loaded.items():
+        for kind, (severity, why) in KINDS.items():
+            files = loaded.files(kind)
+            names |= {Path(path).name: None for path in files}
+            if len(files) > 1:
+                twice = True
+                yield Finding(
+                    "libraries",
+                    severity,
+                    f"{len(files)} {kind} in a process with NIXL's {backend}: {', '.join(files)}",
+                    "remove all but one, or keep the module from loading that brings the other "
+                    "(UCX_MODULES=^rdmacm,efa as the image sets it)",
+                    why,
+                )
+    if not twice and names:
+        yield Finding("libraries", "ok", f"one of each in a process: {', '.join(names)}")
