@@ -19,8 +19,6 @@ SWEEP = (0.25, 0.5, 0.75, 1.0, 1.25)
 """Rates of the sweep, as parts of what one node answers when it is kept busy."""
 FEWEST = 8
 """Requests a run has at least: fewer have no p90."""
-BUSY = 8
-"""Requests in flight while the capacity is measured."""
 PARTS = (1 / 32, 1 / 8, 1 / 4, 1 / 2, 7 / 8)
 """Prompt lengths of the sweep, as parts of the context."""
 
@@ -33,12 +31,14 @@ class Runs(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """seconds: of arrivals a run. load: part of one node's capacity at which traces are compared. base_seed: of the
-    first run; each pair of runs has its own, since a repeated prompt would come from the prefix cache."""
+    """seconds: of arrivals a run. load: part of one node's capacity at which traces are compared. busy: requests in
+    flight while that capacity is measured. base_seed: of the first run; each pair of runs has its own, since a repeated
+    prompt would come from the prefix cache."""
 
     seeds: int = 5
     seconds: float = 5.0
     load: float = 0.5
+    busy: int = 8
     sweep: bool = True
     lengths: bool = True
     length_seeds: int = 2
@@ -129,7 +129,8 @@ class Session:
 
     def _capacity(self, trace: Trace) -> float:
         """Requests a second that one node answers when it is kept busy."""
-        found = self.run(self.one, Asked(trace, math.inf, 2 * BUSY, self._next(), BUSY))
+        busy = self.settings.busy
+        found = self.run(self.one, Asked(trace, math.inf, 2 * busy, self._next(), busy))
         return len(found.ttft) / found.duration_s
 
     def _asked(self, trace: Trace, rate: float, seed: int) -> Asked:

@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of arrivals a run (default: %(default)s)")
     parser.add_argument("--load", type=float, default=0.5,
                         help="arrivals, as part of a busy node's rate (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--busy", type=int, default=8, metavar="N",
+                        help="requests in flight that keep one node busy (default: %(default)s)")  # fmt: skip
     parser.add_argument("--no-sweep", action="store_true", help="leave out the sweep over rates")
     parser.add_argument("--no-lengths", action="store_true", help="leave out the sweep over prompt lengths")
     parser.add_argument("--slo", metavar="ttft=MS,itl=MS", help="what a good request keeps (default: 5 x and 3 x what "
@@ -106,7 +108,7 @@ def _measure(
         load.Target("one", one_url, load.model_of(one_url, key)[0], key),
         context,
         Settings(
-            seeds=args.seeds, seconds=args.seconds, load=args.load, sweep=not args.no_sweep,
+            seeds=args.seeds, seconds=args.seconds, load=args.load, busy=args.busy, sweep=not args.no_sweep,
             lengths=not args.no_lengths and not args.trace_file,
             base_seed=args.base_seed if args.base_seed is not None else int(time.time()) % 1_000_000 * 1000,
             slo=Slo(slo["ttft"] / 1000, slo["itl"] / 1000) if slo else None,
