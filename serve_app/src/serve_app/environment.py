@@ -19,8 +19,12 @@ FIXED = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TOKENIZERS_PARALLELISM": "false",
+    "RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS": "1",
+    "RAY_DEDUP_LOGS_ALLOW_REGEX": r'"event": "request"',
 }
-"""No reports to anybody; RAY_ACCEL_...: Ray 2.60 warns on every start that this becomes the default."""
+"""No reports to anybody; RAY_ACCEL_...: Ray 2.60 warns on every start that this becomes the default.
+..._FORCE_STOP_...: a replica that ends by itself may take as long as its requests do; one whose engine hangs must not.
+..._DEDUP_...: requests' log lines are told one by one, however alike."""
 
 FOLDERS = {
     "XDG_CACHE_HOME": "",

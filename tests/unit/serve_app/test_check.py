@@ -170,3 +170,27 @@ def test_documents_that_say_nothing_are_refused(text: str) -> None:
 def test_the_error_survives_pickling() -> None:
     error = ConfigError([Problem("a.b", "is wrong", "write c", 3)], "x.yaml")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
+
+
+def test_there_is_a_table_for_every_release() -> None:
+    import tomllib
+    from importlib import resources
+    from pathlib import Path
+
+    pins = tomllib.loads((Path(__file__).parents[3] / "versions.toml").read_text())
+    names = {file.name for file in resources.files("serve_app.config").joinpath("known").iterdir()}
+    for release in pins["releases"].values():
+        ray = release["wheels"]["ray[serve,llm]"]
+        vllm = release["variants"]["cuda"]["wheels"]["vllm"]
+        assert f"ray-{ray}-vllm-{vllm}.json" in names
+
+
+def test_the_table_is_that_of_the_installed_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    for versions, in_new in (({"ray": "2.58.1", "vllm": "0.26.0"}, False), ({"ray": "2.60.0", "vllm": "0.29.0"}, True)):
+        monkeypatch.setattr(known_keys, "_installed", lambda versions=versions: versions)
+        known_keys.load.cache_clear()
+        known = known_keys.load()
+        assert known.exact
+        assert ("ec_manager_config" in known.keys("engine_kwargs")) is in_new
+        assert ("override_attention_dtype" in known.keys("engine_kwargs")) is not in_new
+    known_keys.load.cache_clear()

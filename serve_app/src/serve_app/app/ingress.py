@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds. request_s: an answer is complete by then. keep_alive_s: a stream is never silent for longer.
-
-    accept_s: a replica must have taken the request by then, the wait in Serve's queue included; silence_s: after that
-    it must not be silent for longer, while it beats every beat_s. This is how a lost node or link is noticed.
-    """
-
-    request_s: float = 600.0
-    keep_alive_s: float = 15.0
-    accept_s: float = 15.0
-    silence_s: float = 10.0
-    beat_s: float = 2.0
+from serve_app.access.settings import Endpoint
 
 
-def bind(engines: list[tuple[Any, Any]], serving: Any, limits: Limits) -> Any:
+def bind(engines: list[tuple[Any, Any]], serving: Any, endpoint: Endpoint) -> Any:
     """The application's top. engines: (LLMConfig, its bound deployment), one a model. serving: Ray's serving args."""
     from ray import serve
     from ray.llm._internal.common.dict_utils import maybe_apply_llm_deployment_config_defaults
@@ -43,8 +29,9 @@ def bind(engines: list[tuple[Any, Any]], serving: Any, limits: Limits) -> Any:
         endpoints["health"] = lambda app: app.get("/health")
         endpoints["metrics"] = lambda app: app.get("/metrics")
         endpoints["ready"] = lambda app: app.get("/ready")
-        extra["limits"] = limits
-    return serve.deployment(make_fastapi_ingress(cls, endpoint_map=endpoints, app=application.make()), **options).bind(
+        extra["endpoint"] = endpoint
+    app = application.make(endpoint)
+    return serve.deployment(make_fastapi_ingress(cls, endpoint_map=endpoints, app=app), **options).bind(
         llm_deployments={config.model_id: server for config, server in engines},
         model_cards={config.model_id: to_model_metadata(config.model_id, config) for config, _ in engines},
         lora_paths={

@@ -22,11 +22,14 @@ from ray.serve._private.http_util import session_id_from_headers
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from serve_app.app.ingress import Limits
+from serve_app.access import live, shape
+from serve_app.access.record import Record
+from serve_app.access.settings import Endpoint
 from serve_app.engine import beats
 from serve_app.observe import metrics
 from serve_app.observe.merge import CONTENT_TYPE, merge
-from serve_app.openai import application, errors, refuse, stream
+from serve_app.observe.note import Note
+from serve_app.openai import application, errors, refuse, stream, usage
 from serve_app.openai.errors import ApiError
 from serve_app.pd.replicas import count_replicas
 
@@ -39,33 +42,22 @@ BEATING = ("chat", "completions")
 class Ingress(OpenAiIngress):  # type: ignore[misc]
     """Ray's ingress with an end to every request and OpenAI's errors."""
 
-    def __init__(self, *args: Any, limits: Limits | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, endpoint: Endpoint | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.limits = limits or Limits()
+        self.limits = endpoint or Endpoint()
+        self.live = live.here(self.limits)
 
     async def _process_llm_request(self, body: Any, call_method: str, raw_request: Any = None) -> Response:
-        """One generation, counted. Overrides Ray's, which has no end, no retry, and streams that break off silently."""
-        start = time.monotonic()
-        status = 500
-        try:
-            response = await self._generate(body, call_method, raw_request)
-            status = response.status_code
-        except ApiError as error:
-            status = error.status
-            raise
-        except asyncio.CancelledError:
-            status = 499  # the client has gone away
-            raise
-        finally:
-            metrics.HTTP_REQUESTS.labels(call_method, str(status)).inc()
-            metrics.FIRST_ITEM.labels(call_method).observe(time.monotonic() - start)
-        return response
-
-    async def _generate(self, body: Any, call_method: str, raw_request: Any) -> Response:
+        """One generation. Overrides Ray's, which has no end, no retry, and streams that break off silently."""
+        record = _record(raw_request)
+        record.model, record.stream = body.model, bool(getattr(body, "stream", False))
         refuse.check(body)
+        if isinstance(body, ChatCompletionRequest):
+            body = _sanitize_chat_completion_request(body)  # before anybody reads it: parts of it can be read once only
+        shape.check(body, self.limits)
+        hidden = usage.ask(body)
         deadline = time.monotonic() + self.limits.request_s
-        request_id = application.request_id(raw_request) or ""
-        streamed = bool(getattr(body, "stream", False))
+        streamed = record.stream
         items = self._answers(body, call_method, raw_request)
         patience = self.limits.keep_alive_s if streamed else self.limits.request_s
         first = asyncio.ensure_future(anext(items))
@@ -79,21 +71,27 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
                 await _drop(first, items)
                 raise ApiError(504)
             # A long prefill: the status is given away, so that the connection is not silent any longer.
-            return self._streaming(_after(first, items), request_id, deadline)
+            return self._streaming(_after(first, items), record, hidden, deadline)
         head = _first(first)
         one = head[0] if isinstance(head, list) and head else head
         if isinstance(one, ErrorResponse):
             raise errors.from_engine(one.error.code, one.error.message, getattr(one.error, "param", None))
         if isinstance(one, NON_STREAMING_RESPONSE_TYPES):
             await _finish(items)
-            return JSONResponse(one.model_dump())
+            answer = one.model_dump()
+            record.first()
+            record.usage = answer.get("usage")
+            return JSONResponse(answer)
         if isinstance(one, str) and (failure := stream.error_in(one)) is not None:
             await _drop(None, items)
             raise failure
-        return self._streaming(_chain(head, items), request_id, deadline)
+        return self._streaming(_chain(head, items), record, hidden, deadline)
 
-    def _streaming(self, items: AsyncGenerator[Any, None], request_id: str, deadline: float) -> StreamingResponse:
-        events = stream.wire(items, request_id, deadline, self.limits.keep_alive_s, classify)
+    def _streaming(
+        self, items: AsyncGenerator[Any, None], record: Record, hidden: bool, deadline: float
+    ) -> StreamingResponse:
+        watch = usage.Watch(record, hidden)
+        events = stream.wire(items, record.request_id, deadline, self.limits.keep_alive_s, classify, watch)
         # no-transform and X-Accel-Buffering: proxies must neither compress nor collect the events.
         headers = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
@@ -120,9 +118,7 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
                 with contextlib.suppress(BaseException):
                     await items.aclose()
 
-    async def _get_response(
-        self, *, body: Any, call_method: str, raw_request: Any = None
-    ) -> AsyncGenerator[Any, None]:
+    async def _get_response(self, *, body: Any, call_method: str, raw_request: Any = None) -> AsyncGenerator[Any, None]:
         """Ray's, for generations with signs of life: `beating` is called instead of `call_method` itself."""
         if call_method not in BEATING:
             async for item in super()._get_response(body=body, call_method=call_method, raw_request=raw_request):
@@ -132,14 +128,15 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         session = session_id_from_headers(raw_request.headers) if raw_request is not None else None
         if session:
             handle = handle.options(session_id=session)
-        if isinstance(body, ChatCompletionRequest):
-            body = _sanitize_chat_completion_request(body)
         raw = RawRequestInfo.from_starlette_request(raw_request) if raw_request is not None else None
         answer = handle.beating.remote(body, raw, call_method, self.limits.beat_s)
         finished = False
         try:
             async for item in beats.listening(answer, self.limits.accept_s, self.limits.silence_s):
-                yield item
+                if isinstance(item, Note):
+                    _record(raw_request).facts.update(item.facts)
+                else:
+                    yield item
             finished = True
         finally:
             if not finished:
@@ -167,8 +164,18 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         """GET /ready: 200 {"ready": true, "degraded": []}, or 503; a role that is away stands in "degraded"."""
         states = {name: await self._state(name) for name in self._model_cards}
         degraded = sorted({role for state in states.values() for role in state["degraded"]})
-        ready = all(state["ready"] for state in states.values())
-        return JSONResponse({"ready": ready, "degraded": degraded, "models": states}, status_code=200 if ready else 503)
+        ready = all(state["ready"] for state in states.values()) and not self.live.draining
+        body = {"ready": ready, "degraded": degraded, **self.live.state(), "models": states}
+        return JSONResponse(body, status_code=200 if ready else 503)
+
+    async def drain(self, on: bool = True) -> dict[str, Any]:
+        """Takes no new requests any more; what still runs. Called through Serve, never by HTTP (drain/cluster.py)."""
+        self.live.drain(on)
+        return dict(self.live.state())
+
+    async def in_flight(self) -> dict[str, Any]:
+        """What runs."""
+        return dict(self.live.state())
 
     async def _state(self, name: str) -> dict[str, Any]:
         handle = self._get_configured_serve_handle(name)
@@ -193,6 +200,12 @@ async def _engine_metrics(handle: Any) -> list[tuple[dict[str, str], str]]:
         logger.warning("metrics: %s", type(error).__name__)
         return []
     return [part for one in [*found, others] if not isinstance(one, BaseException) for part in one]
+
+
+def _record(raw_request: Any) -> Record:
+    """What the gate notes of a request."""
+    found: Record | None = getattr(getattr(raw_request, "state", None), "record", None)
+    return found or Record(application.request_id(raw_request) or "", "POST", "")
 
 
 def classify(error: BaseException) -> ApiError:
@@ -269,5 +282,3 @@ async def _after(first: asyncio.Future[Any], items: AsyncGenerator[Any, None]) -
         yield head
         async for item in items:
             yield item
-
-

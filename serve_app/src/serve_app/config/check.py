@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from serve_app.config import known_keys
 from serve_app.config.document import join
 from serve_app.config.known_keys import GONE, Known
 from serve_app.config.values import fault
-from serve_app.errors import Problem
+from serve_app.errors import ConfigError, Problem
 
 SINGLE = ("serve_app:build_app", "ray.serve.llm:build_openai_app")
 PREFILL_DECODE = ("serve_app:build_pd_app", "ray.serve.llm:build_pd_openai_app")
@@ -35,10 +36,13 @@ NESTED = {
     ("pd_serving_args", "prefill_config"): "llm_config",
     ("pd_serving_args", "decode_config"): "llm_config",
     ("pd_serving_args", "kv_transfer"): "kv_transfer",
+    ("pd_serving_args", "endpoint"): "endpoint",
+    ("llm_serving_args", "endpoint"): "endpoint",
     ("short_form", "model"): "short_model",
     ("short_form", "prefill"): "short_role",
     ("short_form", "decode"): "short_role",
     ("short_form", "kv_transfer"): "kv_transfer",
+    ("short_form", "endpoint"): "endpoint",
     ("short_form", "ingress"): "deployment_config",
     ("short_model", "engine"): "engine_kwargs",
     ("short_role", "engine"): "engine_kwargs",
@@ -95,6 +99,12 @@ class Checker:
         if special:
             special(data, path)
 
+    def one_model(self, data: dict[str, Any], path: str) -> None:
+        """A single LLMConfig, with our block beside its keys."""
+        self.section({key: value for key, value in data.items() if key != "endpoint"}, "llm_config", path)
+        if "endpoint" in data:
+            self.section(data["endpoint"], "endpoint", join(path, "endpoint"))
+
     def _unknown(self, name: str, at: str, section: str, keys: dict[str, Any]) -> None:
         if name in GONE and name not in ("model", "served_model_name"):
             self.add(at, "unknown key", GONE[name])
@@ -129,7 +139,7 @@ class Checker:
             if target not in ours:
                 self.add(join(path, "import_path"), f"there is no {target}", known_keys.remedy(target, ours))
         elif target in SINGLE and "model_loading_config" in args:
-            self.section(args, "llm_config", join(path, "args"))
+            self.one_model(args, join(path, "args"))
         elif target in SINGLE:
             self.section(args, "llm_serving_args", join(path, "args"))
         elif target in PREFILL_DECODE:
@@ -154,6 +164,26 @@ class Checker:
             if model_id is not None and model_id in seen:
                 self.add(here, f"model_id {model_id!r} is taken by {seen[model_id]}", "give each model its own")
             seen.setdefault(model_id, here)
+
+    def _in_endpoint(self, data: dict[str, Any], path: str) -> None:
+        from serve_app.access import settings
+
+        if any(problem.path.startswith(f"{path}.") for problem in self.problems):
+            return
+        for key, what, remedy in settings.faults(data):
+            self.add(join(path, key), what, remedy)
+        keys_file = data.get("keys_file")
+        if keys_file and Path(keys_file).exists():
+            self._keys(Path(keys_file), join(path, "keys_file"))
+
+    def _keys(self, file: Path, path: str) -> None:
+        """A keys file that is here is read; one that is not may be on the node where the ingress will run."""
+        from serve_app.access import keys
+
+        try:
+            keys.read(file)
+        except ConfigError as error:
+            self.problems += [Problem(path, f"{file}: {problem}") for problem in error.problems]
 
     def _in_llm_config(self, data: dict[str, Any], path: str) -> None:
         deployment = data.get("deployment_config")

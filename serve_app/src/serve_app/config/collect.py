@@ -95,7 +95,11 @@ def collect() -> dict[str, Any]:
     from ray.serve.schema import RayActorOptionsSchema
     from vllm.config.kv_transfer import KVTransferConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
-    from vllm.entrypoints.launchers.cli_args import FrontendArgs
+
+    try:
+        from vllm.entrypoints.launchers.cli_args import FrontendArgs
+    except ImportError:  # vLLM 0.26
+        from vllm.entrypoints.openai.cli_args import FrontendArgs
 
     deployment = {**of_model(schema.DeploymentSchema), **of_model(DeploymentConfig)}
     for refused in ("placement_group_bundles", "placement_group_strategy", "user_configured_option_names"):

@@ -59,18 +59,33 @@ def _prefill_decode(args: dict[str, Any]) -> list[Row]:
     resolved = resolve(args)
     found = [Row(f"args.{name}", value, resolved.origin.get(name, "given"))
              for name, value in origin.leaves(resolved.args)]  # fmt: skip
-    given = args.get("kv_transfer") or {}
-    for field in dataclasses.fields(resolved.settings):
-        value = getattr(resolved.settings, field.name)
-        found.append(Row(f"args.kv_transfer.{field.name}", value, "given" if field.name in given else "default"))
+    found += _block("kv_transfer", resolved.settings, args, {})
+    found += _block(
+        "endpoint",
+        resolved.endpoint,
+        args,
+        {"request_s": "derived from kv_transfer.request_s", "max_in_flight": "derived from decode's max_num_seqs"},
+    )
     return found + [Row("warning", warning, "derived") for warning in resolved.warnings]
 
 
-def _single(args: dict[str, Any]) -> list[Row]:
-    from serve_app.app.single import resolve_with_origin
+def _block(name: str, settings: Any, args: dict[str, Any], derived: dict[str, str]) -> list[Row]:
+    """A block of ours, every value of it."""
+    given = args.get(name) or {}
+    rows = []
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        why = "given" if given.get(field.name) is not None else derived.get(field.name, "default")
+        rows.append(Row(f"args.{name}.{field.name}", list(value) if isinstance(value, tuple) else value, why))
+    return rows
 
-    whole, origins = resolve_with_origin(args)
-    return [Row(f"args.{name}", value, origins.get(name, "given")) for name, value in _flat(whole)]
+
+def _single(args: dict[str, Any]) -> list[Row]:
+    from serve_app.app.single import resolve
+
+    resolved = resolve(args)
+    rows = [Row(f"args.{name}", value, resolved.origin.get(name, "given")) for name, value in _flat(resolved.args)]
+    return rows + _block("endpoint", resolved.endpoint, args, {"max_in_flight": "derived from max_num_seqs"})
 
 
 def _flat(whole: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -42,7 +42,10 @@ def plan(document: Document) -> Plan:
         checker.section(data, "serve", "")
     else:
         section, target = form
-        checker.section(data, section, "")
+        if section == "llm_config":
+            checker.one_model(data, "")
+        else:
+            checker.section(data, section, "")
         data = {"applications": [{"name": "default", "route_prefix": "/", "import_path": target, "args": data}]}
     checker.problems += _missing_models(document.data, "")
     document.refuse(checker.problems)

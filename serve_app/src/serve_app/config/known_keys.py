@@ -25,6 +25,10 @@ GONE = {
 """Names people bring along from older releases or from `vllm serve`, and what to write now."""
 
 
+OUR_BLOCKS = ("kv_transfer", "endpoint")
+"""Blocks beside Ray's own arguments."""
+
+
 @dataclass(frozen=True)
 class Known:
     """sections: section → key → {"kinds": [...], "choices": [...]}. exact: made from the installed versions."""
@@ -39,6 +43,7 @@ class Known:
 
 def _ours() -> dict[str, dict[str, dict[str, Any]]]:
     """Sections that Ray does not know."""
+    from serve_app.access import settings as endpoint
     from serve_app.pd import settings
 
     role = {
@@ -52,7 +57,8 @@ def _ours() -> dict[str, dict[str, dict[str, Any]]]:
     }
     return {
         "kv_transfer": settings.known(),
-        "short_form": {name: {"kinds": ["dict"]} for name in ("model", "prefill", "decode", "kv_transfer", "ingress")},
+        "endpoint": endpoint.known(),
+        "short_form": {name: {"kinds": ["dict"]} for name in OUR_BLOCKS + ("model", "prefill", "decode", "ingress")},
         "short_model": {
             "id": {"kinds": ["str"]},
             "source": {"kinds": ["str", "dict"]},
@@ -76,7 +82,8 @@ def load() -> Known:
     # Where Ray is not installed (a laptop that only checks a file) the newest table is the best there is.
     chosen = next((table for table in tables if table["versions"] == installed), tables[-1])
     sections = {**chosen["sections"], **_ours()}
-    sections["pd_serving_args"] = {**sections["pd_serving_args"], "kv_transfer": {"kinds": ["dict"]}}
+    for section, blocks in (("pd_serving_args", OUR_BLOCKS), ("llm_serving_args", ("endpoint",))):
+        sections[section] = {**sections[section], **{name: {"kinds": ["dict"]} for name in blocks}}
     return Known(sections, exact=not installed or chosen["versions"] == installed)
 
 

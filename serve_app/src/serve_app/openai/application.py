@@ -11,10 +11,12 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from ray.llm._internal.serve.core.configs.openai_api_models import OpenAIHTTPException
-from ray.llm._internal.serve.core.ingress.middleware import SetRequestIdMiddleware
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+from serve_app.access.gate import Gate
+from serve_app.access.settings import Endpoint
 from serve_app.openai import errors
 from serve_app.openai.errors import ApiError
 
@@ -26,8 +28,9 @@ except ImportError:  # vLLM 0.26 (release 2.58) refuses with ValueErrors, which 
 logger = logging.getLogger("ray.serve")
 
 
-def make(docs: bool = False) -> FastAPI:
-    """A new application. docs: serve /docs and /openapi.json."""
+def make(endpoint: Endpoint) -> FastAPI:
+    """A new application behind a gate (access/gate.py), which gives each request its id."""
+    docs = endpoint.docs
     app = FastAPI(
         title="serve_app",
         docs_url="/docs" if docs else None,
@@ -41,18 +44,26 @@ def make(docs: bool = False) -> FastAPI:
     if Refusal is not None:
         app.add_exception_handler(Refusal, on_vllm)
     app.add_exception_handler(Exception, on_unexpected)
-    app.add_middleware(SetRequestIdMiddleware)
+    app.add_middleware(Gate, endpoint=endpoint)
+    if endpoint.cors_origins:  # the last one added is the outermost: refusals carry the headers, too
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(endpoint.cors_origins), allow_credentials=False,
+            allow_methods=["GET", "POST"], allow_headers=["*"], expose_headers=["x-request-id", "retry-after"],
+        )  # fmt: skip
     return app
 
 
 def request_id(request: Request) -> str | None:
-    """The id that came with the request, or that the middleware gave it."""
+    """The id that came with the request, or that the gate gave it."""
     found: str | None = getattr(request.state, "request_id", None)
     return found
 
 
 def respond(request: Request, error: ApiError) -> JSONResponse:
     """An error as a response."""
+    record = getattr(request.state, "record", None)
+    if record is not None:
+        record.error = record.error or error.body()["error"]["code"]
     headers = dict(error.headers)
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)

@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-CODES = {404: "not_found", 405: "method_not_allowed", 408: "timeout", 413: "request_too_large", 429: "overloaded",
-         500: "internal_error", 502: "internal_error", 503: "unavailable", 504: "timeout"}  # fmt: skip
+TYPES = {401: "invalid_request_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+CODES = {401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed", 408: "timeout",
+         413: "request_too_large", 429: "overloaded", 500: "internal_error", 502: "internal_error",
+         503: "unavailable", 504: "timeout"}  # fmt: skip
 GENERAL = {
     408: "The request took longer than the server allows.",
     429: "The server is at capacity; try again later.",

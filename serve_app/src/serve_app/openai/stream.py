@@ -58,11 +58,13 @@ async def wire(
     deadline: float,
     keep_alive_s: float,
     classify: Callable[[BaseException], ApiError],
+    watch: Callable[[str], bool] = lambda piece: True,
 ) -> AsyncGenerator[str, None]:
     """What goes to the client. Ends with [DONE] whatever happens; an error comes as an event before it.
 
     deadline: time.monotonic() by which the stream must be complete. classify: what to say of an exception, such as a
-    replica whose process was killed: Ray LLM 2.60 ends the stream there as if it were complete.
+    replica whose process was killed: Ray LLM 2.60 ends the stream there as if it were complete. watch: sees each event
+    of the engine's; false keeps it from the client.
     """
     pending: asyncio.Future[Any] | None = None
     try:
@@ -93,7 +95,8 @@ async def wire(
                 if piece == DONE:
                     yield DONE
                     return
-                yield piece
+                if watch(piece):
+                    yield piece
     finally:
         if pending is not None:
             pending.cancel()

@@ -43,5 +43,4 @@ def graph(resolved: Resolved) -> Any:
         deployment_cls=decode.DPDecodeServer if parallel[1] else decode.DecodeServer,
         bind_kwargs={"prefill_server": prefill_server, "settings": resolved.settings},
     )  # fmt: skip
-    limits = ingress.Limits(request_s=resolved.settings.request_s)
-    return ingress.bind([(serving.decode_config, decode_server)], serving, limits)
+    return ingress.bind([(serving.decode_config, decode_server)], serving, resolved.endpoint)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from serve_app import hardware
-from serve_app.app import defaults
+from serve_app.access.settings import Endpoint
+from serve_app.app import defaults, load
 from serve_app.app.defaults import WHY
 from serve_app.config.check import Checker
 from serve_app.config.document import join, unshared
@@ -24,10 +25,11 @@ MAX_NUM_SEQS = {"cpu": 128, "gpu": 256}
 
 @dataclass(frozen=True)
 class Resolved:
-    """args: for Ray's PDServingArgs. settings: ours. origin: path → where its value comes from, if not given."""
+    """args: for Ray's PDServingArgs. settings, endpoint: ours. origin: path → where a value comes from."""
 
     args: dict[str, Any]
     settings: Settings
+    endpoint: Endpoint
     origin: dict[str, str]
     warnings: tuple[str, ...] = field(default=())
 
@@ -51,12 +53,19 @@ def resolve(args: dict[str, Any], kind: hardware.Kind | None = None, efa: bool |
     for role, kv_role in ROLES.items():
         filler = Filler(whole[role], role, origin)
         _fill_role(filler, kv_role, ours, kind, fabric.efa_here() if efa is None else efa)
-    _fill_ingress(Filler(whole.setdefault("ingress_deployment_config", {}), "ingress_deployment_config", origin))
+    given = whole.pop("endpoint", None)
+    endpoint = Endpoint.of(given, request_s=ours.request_s, max_in_flight=load.in_flight([whole["decode_config"]]))
+    for role in ROLES:
+        load.fill_patience(Filler(whole[role], role, origin), endpoint.request_s)
+    load.fill_answers(Filler(whole["decode_config"], "decode_config", origin), endpoint.max_tokens)
+    ingress = Filler(whole.setdefault("ingress_deployment_config", {}), "ingress_deployment_config", origin)
+    load.fill_ingress(ingress, endpoint.max_in_flight or load.INGRESS_ONGOING)
+    load.fill_patience(ingress, endpoint.request_s, "")
     problems, warnings = table.judge(whole["prefill_config"], whole["decode_config"])
     checker.problems += problems
     _raise(checker)
     whole.pop("kv_transfer", None)
-    return Resolved(whole, ours, origin, tuple(warnings))
+    return Resolved(whole, ours, endpoint, origin, tuple(warnings))
 
 
 def _raise(checker: Checker) -> None:
@@ -122,10 +131,3 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
                    f"derived from max_num_seqs ({seqs})")  # fmt: skip
     filler.set("deployment_config.health_check_period_s", 5, "default: a dead engine is found in seconds")
     filler.set("deployment_config.health_check_timeout_s", 30, "default: a starved replica is not a dead one")
-
-
-def _fill_ingress(filler: Filler) -> None:
-    if "num_replicas" not in filler.data and "autoscaling_config" not in filler.data:
-        filler.set("num_replicas", 1, "default")
-
-

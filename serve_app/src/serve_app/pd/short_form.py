@@ -61,6 +61,7 @@ def expand(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         whole[f"{role}_config"] = config
     if data.get("ingress"):
         whole["ingress_deployment_config"] = data["ingress"]
-    if data.get("kv_transfer"):
-        whole["kv_transfer"] = data["kv_transfer"]
+    for block in ("kv_transfer", "endpoint"):
+        if data.get(block):
+            whole[block] = data[block]
     return whole, origin

@@ -7,6 +7,7 @@ to end its requests; one that still loads is ended at once. A second signal ends
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -67,8 +68,10 @@ class Supervisor:
         )
         os.close(events_write)
         if runner.stdin is not None:
-            runner.stdin.write(self.spec)  # smaller than a pipe's buffer in any sane case; the runner reads it at once
-            runner.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # a runner that has ended by now says why by its code
+                runner.stdin.write(self.spec)  # smaller than a pipe's buffer in any sane case; read at once
+            with contextlib.suppress(BrokenPipeError):
+                runner.stdin.close()
         channels = {events_read: self._on_event}
         if runner.stdout is not None:
             channels[runner.stdout.fileno()] = self.report.foreign
