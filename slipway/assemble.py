@@ -18,7 +18,7 @@ from slipway.gates.settings import settings_of
 from slipway.host import apt
 from slipway.host.packages import UNPRIVILEGED
 from slipway.image.config import ImageLayer, image_config
-from slipway.image.definition import RUNTIME, labels, reference
+from slipway.image.definition import labels, reference, runtime
 from slipway.image.layout import write_layout
 from slipway.image.manifest import CONFIG, Document, canonical, manifest
 from slipway.layers.cache import CachedLayer, LayerCache
@@ -192,7 +192,8 @@ def write_image(request: Request, planned: Plan, layers: Sequence[CachedLayer]) 
         for planned_layer, layer in zip(planned.layers, layers, strict=True)
     ]
     marks = labels(request.selection, request.lock)
-    config = Document(CONFIG, canonical(image_config(request.selection.arch, RUNTIME, named, marks)))
+    how = runtime([layer.name for layer in named])
+    config = Document(CONFIG, canonical(image_config(request.selection.arch, how, named, marks)))
     document = manifest(config, named, marks)
     name = reference(request.selection)
     write_layout(

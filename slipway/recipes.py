@@ -7,15 +7,16 @@ wheels that are not in the store yet leave their layers' keys open (`Recipes.mis
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from slipway.build import Context
 from slipway.debian import layer as debian
 from slipway.errors import WrongArtifact
+from slipway.fabric import installer
 from slipway.fabric import layer as fabric
 from slipway.image import share
-from slipway.layers import ldcache, wheels
+from slipway.layers import cuda_home, ldcache, wheels
 from slipway.layers.app import app_wheel, as_wheel
 from slipway.layers.bytecode import Bytecode, read_list
 from slipway.layers.cache import CachedLayer, LayerCache
@@ -81,6 +82,7 @@ def recipes(
         *below,
         _plain("venv", skeleton),
         *(_wheels(group, options, planned.options.bytecode.debs) for group in planned.groups),
+        *_cuda_home(planned),
         _plain("share", share.entries(root, lock)),
         _ldcache(below),
     )
@@ -127,6 +129,15 @@ def _debian(selection: Selection, lock: Lock) -> LayerRecipe:
 
 
 def _fabric(selection: Selection, lock: Lock, sandbox: str) -> LayerRecipe:
+    if selection.fabric == "installer":
+        return LayerRecipe(
+            fabric.KIND,
+            installer.KIND,
+            installer.key(lock, selection),
+            installer.inputs(lock, selection),
+            lock.installers,
+            lambda context: installer.build(lock, selection, context),
+        )
     return LayerRecipe(
         fabric.KIND,
         fabric.KIND,
@@ -143,6 +154,15 @@ def _wheels(group: wheels.GroupPlan, options: wheels.Options, python: Sequence[A
 
     needs_python = python if any(group.modules.values()) else ()
     return LayerRecipe(group.name, wheels.KIND, group.key, group.inputs, (*group.group.wheels, *needs_python), make)
+
+
+def _cuda_home(planned: wheels.WheelPlan) -> tuple[LayerRecipe, ...]:
+    """What makes the wheels' CUDA found by those who compile for GPUs; nothing where there is none."""
+    entries = cuda_home.entries(planned.paths)
+    if not entries:
+        return ()
+    recipe = _plain(cuda_home.NAME, entries)
+    return (recipe if not planned.missing else replace(recipe, inputs={**recipe.inputs, "provisional": True}),)
 
 
 def _ldcache(below: Sequence[LayerRecipe]) -> LayerRecipe:

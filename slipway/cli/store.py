@@ -107,7 +107,7 @@ def _list(store: Store, *, as_json: bool) -> int:
     named: dict[str, list[str]] = {}
     labels: dict[str, str] = {}
     for label, lock in _committed().items():
-        for artifact in (*lock.wheels, *lock.debs, *lock.sources):
+        for artifact in lock.artifacts:
             named.setdefault(artifact.sha256, []).append(label)
             labels[artifact.sha256] = artifact.file
     files = list(stored(store))
@@ -147,7 +147,7 @@ def _verify(store: Store, *, as_json: bool) -> int:
 def _prune(store: Store, args: argparse.Namespace) -> int:
     keeping = {} if args.only_given_locks else _committed()
     keeping |= {str(path): file.read(path) for path in args.keep_lock}
-    keep = {a.sha256 for lock in keeping.values() for a in (*lock.wheels, *lock.debs, *lock.sources)}
+    keep = {a.sha256 for lock in keeping.values() for a in lock.artifacts}
     done = prune(store, keep, older_than=args.older_than, max_size=args.max_size, dry_run=args.dry_run)
     if args.json:
         document = {

@@ -50,8 +50,12 @@ class Spool:
 
 def read_rootfs(source: Source, spool: Spool, name: str) -> list[Entry]:
     """Entries of all members but device files, pipes and the root itself. Raises WrongArtifact for a broken tar."""
+    return read_members(TarReader(source, name), spool, name)
+
+
+def read_members(tar: TarReader, spool: Spool, name: str) -> list[Entry]:
+    """The same from a tar that is open."""
     entries = []
-    tar = TarReader(source, name)
     for member in tar:
         if not member.path or member.kind == "device" or member.kind == "fifo":
             continue

@@ -5,10 +5,14 @@ This is a contract with deployment repos (docs/design.md, "The image's contract"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from slipway.image.config import Runtime
-from slipway.layers import blob, tar
+from slipway.layers import blob, cuda_home, tar
+from slipway.lock import file
 from slipway.lock.model import Lock
 from slipway.pins.model import Selection
 
@@ -46,9 +50,23 @@ RUNTIME = Runtime(
 )
 
 
+CUDA_HOME = f"/{cuda_home.HOME}"
+
+
+def runtime(layers: Collection[str]) -> Runtime:
+    """How containers of an image with these layers start: where there is a CUDA toolkit, its place is told."""
+    if cuda_home.NAME not in layers:
+        return RUNTIME
+    env = {**RUNTIME.env, "CUDA_HOME": CUDA_HOME, "PATH": f"{RUNTIME.env['PATH']}:{CUDA_HOME}/bin"}
+    return replace(RUNTIME, env=env)
+
+
 def reference(selection: Selection) -> str:
-    """The name that `docker load` gives the image, e.g. slipway:2.60-cpu."""
+    """The name that `docker load` gives the image, e.g. slipway:2.60-cpu. A CUDA image whose fabric is not the EFA
+    installer's is for development, and its name says so (slipway.push.tags has the same rule for registries)."""
     suffix = "" if selection.arch == "amd64" else f"-{selection.arch}"
+    if selection.variant == "cuda" and selection.fabric_label != "installer":
+        suffix = f"-{selection.fabric_label}-fabric{suffix}"
     return f"{REPOSITORY}:{selection.release}-{selection.variant}{suffix}"
 
 
@@ -58,9 +76,18 @@ def version_of(lock: Lock, *names: str) -> str:
     return next((by_name[name] for name in names if name in by_name), "")
 
 
+def debian_of(lock: Lock) -> str:
+    """The number of the Debian release: what the version of its base-files begins with; "" for a lock without it."""
+    version = next((deb.version for deb in lock.debs if deb.name == "base-files"), "")
+    match = re.match(r"\d+", version)
+    return match[0] if match else ""
+
+
 def labels(selection: Selection, lock: Lock) -> Mapping[str, str]:
     """Labels of the configuration and annotations of the manifest: which pins these bytes are, and nothing of where
     or when they were put together."""
+    from slipway.lock import file  # a push only needs the names above
+
     ray = version_of(lock, "ray")
     return {
         "org.opencontainers.image.title": f"Ray Serve LLM, {selection.variant}",
@@ -70,11 +97,17 @@ def labels(selection: Selection, lock: Lock) -> Mapping[str, str]:
         "io.slipway.release": selection.release,
         "io.slipway.variant": selection.variant,
         "io.slipway.pins": lock.pins,
-        "io.slipway.fabric": selection.fabric,
+        "io.slipway.lock": f"sha256:{hashlib.sha256(file.dump(lock).encode()).hexdigest()}",
+        "io.slipway.fabric": selection.fabric_label,
+        "io.slipway.nccl-over-efa": "yes" if selection.fabric_label == "installer" else "no",
         "io.slipway.format": f"tar{tar.FORMAT} {blob.compressor_name()}",
         "io.slipway.version.ray": ray,
         "io.slipway.version.vllm": version_of(lock, "vllm"),
         "io.slipway.version.torch": version_of(lock, "torch"),
         "io.slipway.version.nixl": version_of(lock, "nixl"),
+        "io.slipway.version.cuda": version_of(lock, "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
+        "io.slipway.version.python": selection.python,
+        "io.slipway.version.debian": debian_of(lock),
+        "io.slipway.version.efa-installer": lock.installers[0].version if lock.installers else "",
         "io.slipway.version.libfabric": selection.libfabric.version if selection.fabric == "source" else "",
     }

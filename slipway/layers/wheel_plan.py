@@ -94,6 +94,7 @@ class WheelPlan:
     missing: tuple[Wheel, ...]
     notes: tuple[str, ...]
     options: Options
+    paths: frozenset[str] = frozenset()
 
 
 def plan_wheels(
@@ -136,7 +137,8 @@ def plan_wheels(
     if stale and not missing:
         notes.append(f"{len(stale)} lines of the byte-code list name no module of the image, e.g. {stale[0]}")
     planned = tuple(_plan_group(group, options, ownership, modules, not missing) for group in groups)
-    return WheelPlan(planned, ownership, missing, tuple(notes), options)
+    paths = frozenset(path for index in found.values() for path in index.files)
+    return WheelPlan(planned, ownership, missing, tuple(notes), options, paths)
 
 
 def _read(wheel: Wheel, indexes: Indexes, store: WheelStore) -> WheelIndex:

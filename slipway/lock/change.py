@@ -49,7 +49,7 @@ class Change:
 
 def changes(old: Lock | None, new: Lock) -> tuple[Change, ...]:
     """What a new lock changes against the old one (None: everything is new), by group and name."""
-    groups = (("wheel", "wheels"), ("deb", "debs"), ("source", "sources"))
+    groups = (("wheel", "wheels"), ("deb", "debs"), ("source", "sources"), ("installer", "installers"))
     found: list[Change] = []
     for group, attribute in groups:
         before = _by_name(getattr(old, attribute) if old else ())
@@ -96,7 +96,7 @@ def refuse_other_bytes(found: Sequence[Change]) -> None:
 
 def summary(label: str, found: Sequence[Change], new: Lock) -> str:
     """The changes as lines, with a last line of totals."""
-    artifacts = (*new.wheels, *new.debs, *new.sources)
+    artifacts = new.artifacts
     total = f"{label}: {len(artifacts)} artifacts, {size_text(sum(artifact.size for artifact in artifacts))}"
     if not found:
         return f"{total}; nothing changed"

@@ -82,3 +82,7 @@ def _fabric(selection: Selection, lock: Lock) -> Iterator[str]:
     if selection.fabric == "source" and not any(s.file == pin.file and s.sha256 == pin.sha256 for s in lock.sources):
         have = ", ".join(f"{source.file} {source.sha256}" for source in lock.sources) or "none"
         yield f"libfabric is pinned to {pin.file} {pin.sha256}, the lock has {have}"
+    efa = selection.installer
+    if selection.fabric == "installer" and efa is not None and efa.sha256 not in {i.sha256 for i in lock.installers}:
+        have = ", ".join(f"{installer.file} {installer.sha256}" for installer in lock.installers) or "none"
+        yield f"the EFA installer is pinned to {efa.file} {efa.sha256}, the lock has {have}"

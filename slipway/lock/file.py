@@ -8,6 +8,7 @@ Format 1:
     [[wheel]]      name version file size sha256, made = true for one that the driver writes itself
     [[deb]]        name version file size sha256, arch suite component path (below the archive's root) sets
     [[source]]     name version file size sha256, suite component path
+    [[installer]]  name version file size sha256
 
 No host stands in it: where bytes come from is each machine's own affair, which bytes they are is not.
 """
@@ -35,6 +36,7 @@ def dump(lock: Lock) -> str:
             *(_wheel(wheel) for wheel in sorted(lock.wheels, key=lambda w: (w.name, w.version))),
             *(_pool("deb", deb, f"sets = {_value(list(deb.sets))}\n") for deb in sorted(lock.debs, key=_deb_key)),
             *(_pool("source", source) for source in sorted(lock.sources, key=lambda s: (s.name, s.version))),
+            *(_common("installer", installer) for installer in sorted(lock.installers, key=lambda i: i.name)),
         ]
     )
     head = [("format", FORMAT), ("release", lock.release), ("variant", lock.variant), ("arch", lock.arch)]
@@ -67,6 +69,7 @@ def reads(text: str, path: str = "lock") -> Lock:
         wheels=tuple(rows.read_rows(top, "wheel", rows.read_wheel)),
         debs=tuple(rows.read_rows(top, "deb", rows.read_deb)),
         sources=tuple(rows.read_rows(top, "source", rows.read_source)),
+        installers=tuple(rows.read_rows(top, "installer", rows.read_installer)),
     )
     top.done()
     document.finish()

@@ -54,6 +54,11 @@ class Source(PoolFile):
 
 
 @dataclass(frozen=True)
+class EfaInstaller(Artifact):
+    """Amazon's EFA installer: a tarball of packages for many systems, of which those for the image's are unpacked."""
+
+
+@dataclass(frozen=True)
 class Lock:
     """All artifacts of one release × variant × architecture, each group sorted by name.
 
@@ -68,6 +73,7 @@ class Lock:
     wheels: tuple[Wheel, ...] = ()
     debs: tuple[Deb, ...] = ()
     sources: tuple[Source, ...] = ()
+    installers: tuple[EfaInstaller, ...] = ()
 
     def debs_for(self, purpose: str) -> tuple[Deb, ...]:
         """The packages of one set, "image" or "build"."""
@@ -76,4 +82,9 @@ class Lock:
     @property
     def downloads(self) -> tuple[Artifact, ...]:
         """Everything that has to be fetched: all but the wheels that the driver makes itself."""
-        return (*(wheel for wheel in self.wheels if not wheel.made), *self.debs, *self.sources)
+        return tuple(artifact for artifact in self.artifacts if not getattr(artifact, "made", False))
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """Everything that the lock names."""
+        return (*self.wheels, *self.debs, *self.sources, *self.installers)

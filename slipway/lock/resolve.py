@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from slipway.errors import SlipwayError, UsageError
 from slipway.lock.archive import candidates
 from slipway.lock.debs import resolve_debs
+from slipway.lock.installer import resolve_installer
 from slipway.lock.model import Lock
 from slipway.lock.wheels import resolve_wheels
 from slipway.pins.model import Selection
@@ -43,6 +44,7 @@ def resolve(
         wheels=distributions,
         debs=resolved.debs,
         sources=resolved.sources,
+        installers=resolve_installer(selection, old.installers if old else (), mirrors),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from slipway.lock.model import Artifact, Deb, Source, Wheel
+from slipway.lock.model import Artifact, Deb, EfaInstaller, Source, Wheel
 from slipway.pins import checks
 from slipway.pins.reader import Table
 
@@ -96,6 +96,10 @@ def read_deb(row: Table) -> Deb:
     if unknown or ("sets" in row.content and not sets):
         row.report("sets", f"must name one or more of {', '.join(checks.DEB_SETS)}")
     return Deb(*fields, suite=suite, component=component, path=path, arch=arch, sets=sets)
+
+
+def read_installer(row: Table) -> EfaInstaller:
+    return EfaInstaller(*_fields(row))
 
 
 def read_source(row: Table) -> Source:

@@ -13,7 +13,7 @@ from slipway.pins import checks
 from slipway.pins.model import Alias, Requirement, Selection
 from slipway.pins.reader import nearest
 from slipway.pins.schema import parse
-from slipway.pins.written import AliasPin, File, Release, Variant
+from slipway.pins.written import AliasPin, File, Release, Suite, Variant
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Pins:
     default_arch: str
     selections: Mapping[tuple[str, str], Selection]
     """By release and variant; arch is the default one until `select` sets it."""
+    registry: str = ""
+    """Where `--push` pushes to when nothing else says so, "" for nowhere."""
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -83,7 +85,9 @@ def loads(text: str, path: str = "versions.toml") -> Pins:
         for release in file.releases.values()
         for variant in release.variants.values()
     }
-    return Pins(path, file.defaults["release"], file.defaults["variant"], file.defaults["arch"], selections)
+    return Pins(
+        path, file.defaults["release"], file.defaults["variant"], file.defaults["arch"], selections, file.registry
+    )
 
 
 def _check_defaults(file: File) -> None:
@@ -117,6 +121,10 @@ def _check_variant(file: File, release: Release, variant: Variant) -> None:
     wanted = set(versions)
     if variant.fabric == "installer" and not release.installer:
         what = f"fabric is 'installer', but release {release.name} names no efa-installer"
+        file.document.report((*at, "fabric"), what)
+    suite = file.suites.get(release.suite)
+    if variant.fabric == "installer" and suite is not None and not suite.efa_system:
+        what = f"fabric is 'installer', but suite {suite.name} names no efa-system, the folder of its packages in there"
         file.document.report((*at, "fabric"), what)
     if "pytorch" in variant.wheel_sources and not file.sources.pytorch:
         file.document.report((*at, "wheel_sources"), "wheel_sources names 'pytorch', but [sources] has no pytorch")
@@ -161,10 +169,11 @@ def _complete(file: File, release: Release, variant: Variant) -> Selection:
         libfabric=file.libfabrics[release.libfabric],
         sources=file.sources,
         installer=file.installers.get(release.installer),
+        efa_system=suite.efa_system,
         wheel_sources=variant.wheel_sources,
         aliases=tuple(sorted((_alias(pin, wheels[pin.of]) for pin in variant.aliases), key=lambda alias: alias.name)),
         exclude=variant.exclude,
-        debs={name: tuple(sorted({*suite.debs[name], *variant.debs.get(name, ())})) for name in suite.debs},
+        debs=_debs(suite, variant),
         budget=variant.budget,
         setuid={**suite.setuid, **variant.setuid},
         gates={
@@ -174,6 +183,15 @@ def _complete(file: File, release: Release, variant: Variant) -> Selection:
         excuses=variant.excuses,
         contested=variant.contested,
     )
+
+
+def _debs(suite: Suite, variant: Variant) -> dict[str, tuple[str, ...]]:
+    """The sets of packages, filled in. Where the fabric comes ready-made nothing is compiled: no "build"."""
+    sets = {name: {*suite.debs[name], *variant.debs.get(name, ())} for name in suite.debs}
+    sets["image"] |= set(suite.fabric.get(variant.fabric, ()))
+    if variant.fabric == "installer":
+        sets.pop("build", None)
+    return {name: tuple(sorted(names)) for name, names in sets.items()}
 
 
 def _alias(pin: AliasPin, of: Requirement) -> Alias:

@@ -62,12 +62,17 @@ class Libfabric:
 
 @dataclass(frozen=True)
 class Installer:
-    """The EFA installer. size is in bytes, 0 where it isn't known."""
+    """The EFA installer. size is in bytes, 0 where it isn't known.
+
+    stand_in: why this is no installer of Amazon's but something of the same layout, for tests; "" for a real one. An
+    image with a stand-in says so in its label and is refused as production.
+    """
 
     version: str
     file: str
     sha256: str
     size: int = 0
+    stand_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ class Selection:
     """Everything that one image needs: a release, a variant and an architecture, with all defaults filled in.
 
     debs:          set name ("image", "build") → package names
+    efa_system:    folder of the EFA installer that has the packages for this suite
     wheel_sources: which of the sources wheels may come from, in order: "wheels", "pytorch"
     exclude:       distributions that the resolver must leave out → reason
     setuid:        path in the image → why it may keep its setuid or setgid bit
@@ -128,6 +134,7 @@ class Selection:
     libfabric: Libfabric
     sources: Sources
     installer: Installer | None = None
+    efa_system: str = ""
     wheel_sources: tuple[str, ...] = ("wheels",)
     aliases: tuple[Alias, ...] = ()
     exclude: Mapping[str, str] = field(default_factory=dict)
@@ -142,6 +149,12 @@ class Selection:
     def label(self) -> str:
         """How messages name it, and the stem of its lock's file name."""
         return f"{self.release}-{self.variant}-{self.arch}"
+
+    @property
+    def fabric_label(self) -> str:
+        """What the image's label says: "installer", "source", or "stand-in" for an installer that is not Amazon's."""
+        stands_in = self.fabric == "installer" and self.installer is not None and self.installer.stand_in
+        return "stand-in" if stands_in else self.fabric
 
     def resolution(self) -> dict[str, object]:
         """What resolution depends on and nothing else, JSON-ready: no reasons, budgets, excuses, hosts."""

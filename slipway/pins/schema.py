@@ -32,8 +32,9 @@ def parse(text: str, path: str) -> File:
     suites = {name: _suite(name, table) for name, table in top.tables("suites", required=True)}
     releases = {name: _release(name, table) for name, table in top.tables("releases", required=True)}
     gates = _gates(top)
+    registry = _push(top.table("push"))
     top.done()
-    return File(document, defaults, sources, suites, libfabrics, installers, releases, gates)
+    return File(document, defaults, sources, suites, libfabrics, installers, releases, gates, registry)
 
 
 def checked(table: Table, key: str, check: Check, default: str | None = None) -> str:
@@ -83,6 +84,15 @@ def _sources(table: Table | None) -> Sources:
     return sources
 
 
+def _push(table: Table | None) -> str:
+    """Where `--push` pushes to when neither option nor environment says so: HOST[/FOLDER]."""
+    if table is None:
+        return ""
+    registry = table.string("registry", "")
+    table.done()
+    return registry
+
+
 def _components(table: Table | None) -> tuple[dict[str, Libfabric], dict[str, Installer]]:
     if table is None:
         return {}, {}
@@ -102,6 +112,7 @@ def _components(table: Table | None) -> tuple[dict[str, Libfabric], dict[str, In
             file=checked(pin, "file", checks.file_name),
             sha256=checked(pin, "sha256", checks.sha256),
             size=pin.integer("size", 0),
+            stand_in=pin.string("stand-in", ""),
         )
         pin.done()
     table.done()
@@ -122,10 +133,21 @@ def _suite(name: str, table: Table) -> Suite:
         python=checked(table, "python", checks.dotted_pair),
         glibc=checked(table, "glibc", checks.dotted_pair),
         debs=_debs(table.table("debs", required=True), required=True),
+        fabric=_fabric_debs(table.table("fabric")),
+        efa_system=checked(table, "efa-system", checks.file_name, ""),
         setuid=_keyed(table, "setuid", checks.image_path),
     )
     table.done()
     return suite
+
+
+def _fabric_debs(table: Table | None) -> dict[str, tuple[str, ...]]:
+    """Packages that the image's set has besides, by where its fabric comes from."""
+    if table is None:
+        return {}
+    found = {key: _package_names(table, key, ()) for key in checks.FABRICS}
+    table.done()
+    return found
 
 
 def _release(name: str, table: Table) -> Release:
@@ -245,10 +267,15 @@ def _debs(table: Table | None, *, required: bool) -> dict[str, tuple[str, ...]]:
         return {}
     sets = {}
     for key in checks.DEB_SETS:
-        sets[key] = table.strings(key, None if required else ())
-        for index, name in enumerate(sets[key]):
-            wrong = checks.deb(name)
-            if wrong:
-                table.document.report((*table.at(key), index), f"{table.name(key)}: {wrong}")
+        sets[key] = _package_names(table, key, None if required else ())
     table.done()
     return sets
+
+
+def _package_names(table: Table, key: str, default: tuple[str, ...] | None) -> tuple[str, ...]:
+    names = table.strings(key, default)
+    for index, name in enumerate(names):
+        wrong = checks.deb(name)
+        if wrong:
+            table.document.report((*table.at(key), index), f"{table.name(key)}: {wrong}")
+    return names

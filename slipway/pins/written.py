@@ -17,6 +17,8 @@ class Suite:
     glibc: str
     debs: dict[str, tuple[str, ...]]
     setuid: dict[str, str]
+    fabric: dict[str, tuple[str, ...]]
+    efa_system: str
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,4 @@ class File:
     installers: dict[str, Installer]
     releases: dict[str, Release]
     gates: dict[str, dict[str, str]]
+    registry: str = ""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 
 from slipway.host import apt as host_apt
 from slipway.host.packages import Tool
-from slipway.lock.model import Artifact, PoolFile, Wheel
+from slipway.lock.model import Artifact, EfaInstaller, PoolFile, Wheel
 from slipway.pins.model import Sources
 from slipway.sources import apt, pip
 from slipway.sources.address import local_path
 from slipway.sources.debian import DebianArchives
+from slipway.sources.efa import EfaFolder
 from slipway.sources.http import Http
 from slipway.sources.mirrors import Mirrors
 from slipway.sources.origin import Origin
@@ -44,6 +45,9 @@ def choose(artifacts: Iterable[Artifact], mirrors: Mirrors, defaults: Sources, m
         origins.append(DebianArchives(archives, make_http(settings)))
         snapshots = mirrors.snapshot or ((defaults.snapshot,) if defaults.snapshot else ())
         origins += [Snapshot(url, make_http(settings)) for url in snapshots]
+    if any(isinstance(artifact, EfaInstaller) for artifact in wanted):
+        http = make_http(HttpSettings())
+        origins += [EfaFolder(url, http) for url in mirrors.efa or ((defaults.efa,) if defaults.efa else ())]
     return origins
 
 

@@ -23,6 +23,7 @@ class Mirrors:
     debian_security: root of the archive with Debian's security updates (`debian-security=URL`); where it is not named,
               it is looked for beside a `…/debian` and in the same place
     snapshot: archive of old packages (slipway.sources.snapshot says which forms)
+    efa:      a folder, here or on a server, that holds the EFA installer's tarball under its name
     """
 
     wheels: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Mirrors:
     debian: tuple[str, ...] = ()
     debian_security: tuple[str, ...] = ()
     snapshot: tuple[str, ...] = ()
+    efa: tuple[str, ...] = ()
 
 
 KINDS = tuple(field.name.replace("_", "-") for field in fields(Mirrors))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slipway.errors import MissingError, SlipwayError, WrongArtifact
-from slipway.lock.model import Artifact, PoolFile, Source
+from slipway.lock.model import Artifact, EfaInstaller, PoolFile, Source
 from slipway.sources.origin import Offer
 from slipway.sources.outcome import NotHad, Refused, Unreachable, WrongBytes
 
@@ -25,9 +25,12 @@ class Finding:
     @property
     def kind(self) -> Kind:
         """wrong: other bytes stand under its name. gone: no source has it, or one has another version instead.
-        unreachable: a source that may have it could not be asked."""
+        unreachable: a source that may have it could not be asked. The EFA installer, which has one source, is always
+        that: it can be carried here."""
         if any(isinstance(attempt, WrongBytes) for attempt in self.attempts):
             return "wrong"
+        if isinstance(self.artifact, EfaInstaller):
+            return "unreachable"
         if self.other_versions:
             return "gone"
         return "unreachable" if any(isinstance(a, Refused | Unreachable) for a in self.attempts) else "gone"
@@ -43,6 +46,12 @@ class Finding:
         upgrade = f"python3 build.py lock --upgrade {what}"
         if isinstance(self.artifact, Source):
             upgrade = f"pin another {self.artifact.name} in versions.toml and run python3 build.py lock"
+        if isinstance(self.artifact, EfaInstaller) and self.kind != "wrong":
+            return (
+                f"bring {self.artifact.file} here in a folder and name that (--from DIR), or the place that has it "
+                '(--mirror efa=PLACE); or set fabric = "source" in versions.toml and lock again: libfabric is compiled '
+                "then, NCCL does not use EFA, and the image is no production one"
+            )
         if self.kind == "gone":
             return (
                 f"{upgrade}; or, to build from the old lock, name a folder (--from), a registry copy (--registry-copy) "

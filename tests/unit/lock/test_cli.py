@@ -16,7 +16,7 @@ from slipway.cli import lock as verb
 from slipway.cli.main import main
 from slipway.errors import InvalidInput, Problem, UsageError
 from slipway.lock import file
-from slipway.lock.model import Deb, Lock, Wheel
+from slipway.lock.model import Deb, EfaInstaller, Lock, Wheel
 from slipway.pins import Selection
 from slipway.sources.mirrors import Mirrors
 
@@ -179,7 +179,7 @@ def make_belonging(world: World) -> None:
     world.path("cuda").parent.mkdir(exist_ok=True)
     world.path("cuda").write_text(file.dump(Lock("1.0", "cuda", "amd64", selection.checksum, wheels, tuple(
         replace(deb, file=f"{deb.name}.deb", path=f"pool/{deb.name}.deb") for deb in debs
-    ))))  # fmt: skip
+    ), installers=(EfaInstaller("aws-efa-installer", "1.50.0", "aws-efa-installer-1.50.0.tar.gz", 7, "b" * 64),))))  # fmt: skip
 
 
 def test_check_passes_on_a_lock_that_belongs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
