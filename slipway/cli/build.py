@@ -9,11 +9,13 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from slipway import lock as locks
 from slipway.assemble import Image, Request, assemble, read_lock
-from slipway.cli import common
+from slipway.cli import common, push
 from slipway.cli.fetch import add_sources, fetch_options
+from slipway.errors import UsageError
 from slipway.layers.cache import LayerCache
 from slipway.pins import load
 from slipway.progress import Progress, open_progress, size_text
@@ -23,6 +25,13 @@ HELP = "assemble an image from its lock"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_image(parser)
+    parser.add_argument("--push", action="store_true", help="push the image afterwards; these options say how:")
+    push.add_options(parser)
+
+
+def add_image(parser: argparse.ArgumentParser) -> None:
+    """Which image, from what, and where to: shared with the verbs that build on the way."""
     common.add_selection(parser)
     parser.add_argument("--output", type=Path, metavar="DIR", help="OCI layout to write (default: out/<image>)")
     parser.add_argument("--locks", type=Path, default=locks.FOLDER, metavar="DIR", help="read the lock from here")
@@ -58,16 +67,45 @@ def request(args: argparse.Namespace, progress: Progress) -> Request:
 
 
 def run(args: argparse.Namespace) -> int:
+    where = push.destination(args) if args.push else None
+    variants = list(dict.fromkeys((args.variant or "").split(",")))
+    if len(variants) > 1:
+        return _several(args, variants, where)
     with open_progress() as progress:
         asked = request(args, progress)
         with progress.step("build") as step:
             image = assemble(asked, progress)
             step.note(_summary(image))
         loaded = _load(image, progress) if args.load else None
+        if where is not None:
+            return push.push_layouts(args, [image.folder], where, progress)
     if args.json:
         print(json.dumps({**image.as_json(), "loaded": loaded}, indent=2))
     else:
         print(f"{image.reference} {image.digest}\n{image.folder}")
+    return 0
+
+
+def _several(args: argparse.Namespace, variants: list[str], where: Any) -> int:
+    """`--variant cpu,cuda`: build all, then push all. A build that fails stops before anything is pushed."""
+    if args.output:
+        raise UsageError("--output names one folder, and several variants are asked for")
+    images = []
+    with open_progress() as progress:
+        asked = [request(argparse.Namespace(**{**vars(args), "variant": name}), progress) for name in variants]
+        for one in asked:
+            with progress.step(f"build {one.selection.label}") as step:
+                images.append(assemble(one, progress))
+                step.note(_summary(images[-1]))
+        loaded = [_load(image, progress) if args.load else None for image in images]
+        if where is not None:
+            return push.push_layouts(args, [image.folder for image in images], where, progress)
+    if args.json:
+        rows = [{**image.as_json(), "loaded": name} for image, name in zip(images, loaded, strict=True)]
+        print(json.dumps({"images": rows}, indent=2))
+    else:
+        for image in images:
+            print(f"{image.reference} {image.digest}\n{image.folder}")
     return 0
 
 

@@ -39,7 +39,7 @@ print(json.load(urllib.request.urlopen(request, timeout=60))["choices"][0]["fini
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    build.add_arguments(parser)
+    build.add_image(parser)
 
 
 def run(args: argparse.Namespace) -> int:

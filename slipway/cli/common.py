@@ -19,7 +19,7 @@ def cache_home() -> Path:
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Which image: release, variant, architecture; defaults stand in versions.toml."""
     parser.add_argument("--release", help="release of versions.toml, e.g. 2.60")
-    parser.add_argument("--variant", help="cpu or cuda")
+    parser.add_argument("--variant", help="cpu or cuda; build takes several: cpu,cuda")
     parser.add_argument("--arch", help="amd64 or arm64")
 
 

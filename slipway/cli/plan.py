@@ -17,7 +17,7 @@ HELP = "show which layers would be made, and why"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    build.add_arguments(parser)
+    build.add_image(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 Without a suite: unit, deploy and container tests, in one pytest run. Container tests need an image and an engine: the
 image is built if need be, and loaded; an engine that runs already is used, otherwise Docker is installed from Debian's
-packages (as root), started for the tests and stopped after them. Nothing keeps running, and the firewall stays as it is.
+packages (as root), started for the tests and stopped after them. Nothing keeps running; the firewall stays as it is.
 
 An engine that can't be had is exit 3, a failed test exit 1; tests that could not run count as skipped, with the reason.
 """
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="SUITE|PATH", help=f"a suite or test files; default: {default}")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     parser.add_argument("--image", metavar="REF", help="test this image, which the engine has, instead of building one")
-    build.add_arguments(parser)
+    build.add_image(parser)
     parser.usage = "build.py test [unit|deploy|container|gpu|all|PATH ...] [OPTIONS] [-- PYTEST OPTIONS]"
     parser.set_defaults(options=[])
     parser.parse_args = functools.partial(_parse, parser.parse_args)  # type: ignore[method-assign,assignment]

@@ -1,5 +1,8 @@
 """Proves that an image is what its pins say: hashes everything the lock names in the store, makes all layers again in
 an empty cache, and compares the digest with the image in the output folder. Exit 4 when they differ.
+
+With --registry REF the image in the registry is meant: its signature (--key: the public key), provenance and SBOM are
+checked as well, and building must give its digest. Exit 4 when anything is wrong or not there.
 """
 
 from __future__ import annotations
@@ -22,10 +25,17 @@ HELP = "build again from nothing and compare the digest; hash the store"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    build.add_arguments(parser)
+    build.add_image(parser)
+    parser.add_argument("--registry", metavar="REF", help="verify this image of a registry: HOST/NAME:TAG or @sha256:…")
+    parser.add_argument("--key", metavar="KEY", help="public key (PEM) or KMS URI whose signatures count")
+    parser.add_argument("--no-rebuild", action="store_true", help="with --registry: check the documents only")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.registry:
+        return _remote(args)
+    if args.key or args.no_rebuild:
+        raise UsageError("--key and --no-rebuild belong to --registry REF")
     with open_progress() as progress:
         asked = build.request(args, progress)
         if not (asked.output / "index.json").exists():
@@ -56,6 +66,49 @@ def run(args: argparse.Namespace) -> int:
         )
     if not args.json:
         print(f"{there.digest} is what its pins give; {checked.wanted} artifacts hashed")
+    return 0
+
+
+def _remote(args: argparse.Namespace) -> int:
+    from slipway.push.push import failures
+    from slipway.push.request import prepare
+    from slipway.registry.pull import resolve
+    from slipway.registry.reference import parse_reference
+    from slipway.supply.attach import papers
+    from slipway.supply.signing import open_public
+    from slipway.supply.verify import Check, check
+
+    public = open_public(args.key) if args.key else None
+    reference = parse_reference(args.registry)
+    with open_progress() as progress:
+        repository = prepare(reference, progress)()
+        with failures(repository):
+            image = resolve(repository, args.arch)
+            labels = image.labels
+            made = papers(labels, image.architecture)
+            checks = check(repository, image, made, public)
+        if not args.no_rebuild:
+            # Any release and variant: the image says which it is. papers() has seen that the lock is this checkout's.
+            args.release, args.variant = labels["io.slipway.release"], labels["io.slipway.variant"]
+            args.arch = image.architecture
+            again = rebuild(build.request(args, progress), progress)
+            same = again.digest == image.manifest_digest
+            checks.append(Check("build again", "right" if same else "wrong", "" if same else f"gives {again.digest}"))
+    good = all(one.state == "right" or (one.name == "signature" and public is None) for one in checks)
+    where = f"{reference.host}/{reference.name}@{image.digest}"
+    if args.json:
+        document = {"image": where, "verified": good, "checks": [one.as_json() for one in checks]}
+        print(json.dumps(document, indent=2))
+    else:
+        print("\n".join([where, *(f"  {one.name}: {one.state}  {one.detail}".rstrip() for one in checks)]))
+    if not good:
+        wrong = ", ".join(f"{one.name} {one.state}" for one in checks if one.state != "right")
+        raise WrongArtifact(
+            f"the image is not proven: {wrong}",
+            where=where,
+            why="it can't be told from one that somebody else put there",
+            remedy="look at who pushed it; pull by a digest that verifies",
+        )
     return 0
 
 

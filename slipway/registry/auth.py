@@ -64,13 +64,15 @@ class Access:
             self._challenge = challenge
             if challenge[0] == "basic":
                 login = self._credentials()
+                if login is not None and used == _basic(login)["Authorization"]:
+                    login = self._credentials(again=True)  # ECR's password lasts 12 hours
                 return login is not None and used != _basic(login)["Authorization"]
             if used == f"Bearer {self._tokens.get(scope, ('', 0.0))[0]}":  # else another thread has a newer one
                 del self._tokens[scope]
             return True
 
-    def _credentials(self) -> Login | None:
-        if not self._looked:
+    def _credentials(self, *, again: bool = False) -> Login | None:
+        if again or not self._looked:
             self._login = self._find()
             self._looked = True
         return self._login

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib3.exceptions import HTTPError as TransportError
 
 from slipway.registry.auth import Access
-from slipway.registry.login import find_login
+from slipway.registry.login import Login, find_login
 from slipway.registry.reference import Reference
 from slipway.registry.upload import Moved, Upload, Uploader
 from slipway.sources.address import origin, redact
@@ -45,10 +45,17 @@ class Manifest:
 class Repository:
     """Talks to one repository. Threads share it."""
 
-    def __init__(self, reference: Reference, http: Http, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        http: Http,
+        environ: Mapping[str, str] | None = None,
+        find: Callable[[], Login | None] | None = None,
+    ) -> None:
+        """find: who we are to the registry; by default what docker's configuration says."""
         self.reference = reference
         self.http = http
-        self.access = Access(http, lambda: find_login(reference.host, environ))
+        self.access = Access(http, find or (lambda: find_login(reference.host, environ)))
         self._greeted = False
 
     def blob_address(self, digest: str) -> str:
@@ -90,6 +97,21 @@ class Repository:
             raise WrongBytes(redact(url), "other bytes", digest.removeprefix("sha256:"))
         return Manifest(content, response.headers.get("Content-Type", "").partition(";")[0], digest)
 
+    def blob(self, digest: str, limit: int = 64 << 20) -> bytes:
+        """A small blob's bytes, checked. Raises WrongBytes for others than the digest says."""
+        url = self.blob_address(digest)
+        response = self.request("GET", url, self.pull_scope, keep_body=True)
+        try:
+            content = response.read(limit + 1)
+        except TransportError as error:
+            raise Unreachable(redact(url), str(error)) from error
+        finally:
+            response.close()
+        found = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        if found != digest:
+            raise WrongBytes(redact(url), "other bytes", found.removeprefix("sha256:"))
+        return content
+
     def manifest_digest(self, target: str) -> str | None:
         """The digest that a tag has now; None where there is no such tag."""
         headers = {"Accept": ", ".join(MANIFEST_TYPES)}
@@ -97,21 +119,37 @@ class Repository:
             response = self.request("HEAD", f"{self.root}/manifests/{target}", self.push_scope, headers)
         except Absent:
             return None
-        return response.headers.get("Docker-Content-Digest")
+        digest = response.headers.get("Docker-Content-Digest")
+        return digest or self.manifest(target).digest  # the header is optional
 
-    def push_blob(self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "") -> bool:
+    def has_manifest(self, target: str) -> bool:
+        """Whether there is a manifest of this tag or digest."""
+        return self.manifest_digest(target) is not None
+
+    def push_blob(
+        self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "", *, anew: bool = False
+    ) -> bool:
         """Push a blob unless it is there; see Uploader.push."""
-        return Uploader(self).push(upload, moved, mount_from)
+        return Uploader(self).push(upload, moved, mount_from, anew=anew)
 
-    def put_manifest(self, content: bytes, media_type: str, target: str | None = None) -> str:
+    def put_manifest(self, content: bytes, media_type: str, target: str | None = None, *, anew: bool = False) -> str:
         """Push a manifest under a tag (or its digest) and return its digest. One that is there already is success:
-        registries with immutable tags refuse to take the same one twice."""
+        registries with immutable tags refuse to take the same one twice.
+
+        anew: send it although it may be there. Raises WrongBytes when the registry took something else for it."""
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         target = target or self.reference.tag or digest
-        if self.manifest_digest(target) != digest:
-            url = f"{self.root}/manifests/{target}"
-            self.request("PUT", url, self.push_scope, {"Content-Type": media_type}, lambda: content)
+        if anew or self.manifest_digest(target) != digest:
+            self.send_manifest(content, media_type, target)
         return digest
+
+    def send_manifest(self, content: bytes, media_type: str, target: str) -> Response:
+        """Push a manifest without looking first. Raises WrongBytes when the registry took something else for it."""
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        url = f"{self.root}/manifests/{target}"
+        response = self.request("PUT", url, self.push_scope, {"Content-Type": media_type}, lambda: content)
+        confirm(response, url, digest)
+        return response
 
     @property
     def root(self) -> str:
@@ -174,3 +212,10 @@ class Repository:
                 continue
             if not tries.wants_again(response):
                 return response
+
+
+def confirm(response: Response, url: str, digest: str) -> None:
+    """Raise WrongBytes when the answer to a push names another digest than that of what was sent."""
+    named = response.headers.get("Docker-Content-Digest", digest)
+    if named != digest:
+        raise WrongBytes(redact(url), f"the registry calls {digest} {named}", named.removeprefix("sha256:"))

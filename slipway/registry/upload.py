@@ -17,8 +17,9 @@ from urllib.parse import urlencode, urljoin
 
 from urllib3.exceptions import HTTPError as TransportError
 
+from slipway.sources.address import redact
 from slipway.sources.http import READ_SIZE
-from slipway.sources.outcome import Absent, Cancelled
+from slipway.sources.outcome import Absent, Cancelled, WrongBytes
 from slipway.sources.tries import Response, Tries
 
 if TYPE_CHECKING:
@@ -61,13 +62,16 @@ class Uploader:
     def __init__(self, repository: Repository) -> None:
         self._to = repository
 
-    def push(self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "") -> bool:
-        """Push a blob unless it is there. True when bytes were sent.
+    def push(
+        self, upload: Upload, moved: Moved = lambda _count: None, mount_from: str = "", *, anew: bool = False
+    ) -> bool:
+        """Push a blob unless it is there. True when bytes were sent. anew: send it even so.
 
         A broken connection is taken up at the byte that the registry has. mount_from names a repository of the same
         registry from which the blob is taken over where that is possible.
         """
-        if self._to.blob_size(upload.digest, pushing=True) is not None:
+        there = None if anew else self._to.blob_size(upload.digest, pushing=True)
+        if there is not None and there in (0, upload.size):  # 0: the registry does not say
             moved(upload.size)
             return False
         location = self._begin(upload, mount_from)
@@ -98,8 +102,12 @@ class Uploader:
         return True
 
     def _finish(self, location: str, upload: Upload) -> None:
+        url = _with(location, digest=upload.digest)
         try:
-            self._to.request("PUT", _with(location, digest=upload.digest), self._to.push_scope, {"Content-Length": "0"})
+            response = self._to.request("PUT", url, self._to.push_scope, {"Content-Length": "0"})
+            named = response.headers.get("Docker-Content-Digest", upload.digest)
+            if named != upload.digest:
+                raise WrongBytes(redact(self._to.root), f"the registry calls {upload.digest} {named}")
         except Absent:
             # An upload that was closed by an earlier try whose answer got lost is not known any more.
             if self._to.blob_size(upload.digest, pushing=True) is None:

@@ -1,0 +1,1 @@
+"""Pushing finished images: their tags, where they go, and what is sent in which order."""
