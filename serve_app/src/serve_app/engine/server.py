@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,12 +14,14 @@ from ray.llm._internal.serve.core.server.llm_server import LLMServer
 from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
 
 from serve_app.engine import beats
-from serve_app.observe import metrics
+from serve_app.observe import metrics, note, trace
+from serve_app.observe.note import Note
+from serve_app.scale.report import Reporting
 
 SIDE_CHANNEL = ("VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 
 
-class ServerMixin:
+class ServerMixin(Reporting):
     """Goes before Ray's class among the bases."""
 
     _llm_config: Any
@@ -63,10 +66,20 @@ class ServerMixin:
 
         The request comes first: Ray's request routers look for the prompt there.
         """
-        stream = beats.beating(getattr(self, kind)(request, raw_request_info), beat_s)
-        async with contextlib.aclosing(stream):
-            async for item in stream:
-                yield item
+        facts = note.begin()
+        parent = (raw_request_info.headers if raw_request_info else {}).get(trace.HEADER)
+        with trace.span(f"serve_app {self.role}", parent) as span:
+            if raw_request_info is not None:  # what comes after hangs below this span
+                headers = {**raw_request_info.headers, **span.headers()}
+                raw_request_info = dataclasses.replace(raw_request_info, headers=headers)
+            stream = beats.beating(getattr(self, kind)(request, raw_request_info), beat_s)
+            async with contextlib.aclosing(stream):
+                async for item in stream:
+                    if facts and not isinstance(item, float):
+                        span.set(**{f"serve_app.{name}": value for name, value in facts.items()})
+                        yield Note(dict(facts))
+                        facts.clear()
+                    yield item
 
     async def metrics(self) -> list[tuple[dict[str, str], str]]:
         """This replica's metrics, with the labels that tell it apart."""

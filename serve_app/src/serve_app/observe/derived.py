@@ -9,7 +9,8 @@ from typing import Any
 
 USE = "vllm:kv_cache_usage_perc"
 BLOCKS = ("vllm:cache_config_info", "num_gpu_blocks")
-WAITING = "vllm:num_requests_waiting"
+WAITING = "vllm:num_requests_waiting_by_reason"
+CAPACITY = {"reason": "capacity"}
 TRANSFER_SECONDS = "vllm:nixl_xfer_time_seconds"
 TRANSFER_BYTES = "vllm:nixl_bytes_transferred"
 
@@ -22,6 +23,16 @@ def values(registry: Any, *names: str) -> dict[str, float]:
             if sample.name in names:
                 found[sample.name] = found.get(sample.name, 0.0) + float(sample.value)
     return found
+
+
+def waiting(registry: Any) -> float:
+    """Requests that wait for room in the engines. Those that wait for their KV to arrive are no reason for more."""
+    return sum(
+        float(sample.value)
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == WAITING and CAPACITY.items() <= sample.labels.items()
+    )
 
 
 def blocks(registry: Any) -> tuple[float, float] | None:

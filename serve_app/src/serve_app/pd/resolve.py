@@ -16,6 +16,7 @@ from serve_app.config.origin import Filler
 from serve_app.errors import ConfigError
 from serve_app.pd import fabric, settings, short_form, table
 from serve_app.pd.settings import Settings
+from serve_app.scale import wiring as scaling
 
 ROLES = {"prefill_config": "kv_producer", "decode_config": "kv_consumer"}
 CONNECTOR = "serve_app.engine.connector"
@@ -126,8 +127,6 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
                    f"derived from max_num_seqs ({seqs}): beyond it a request gets 429 at once")  # fmt: skip
     if "num_replicas" not in config["deployment_config"] and "autoscaling_config" not in config["deployment_config"]:
         filler.set("deployment_config.num_replicas", 1, "default")
-    if "autoscaling_config" in config["deployment_config"]:
-        filler.set("deployment_config.autoscaling_config.target_ongoing_requests", max(1, seqs // 2),
-                   f"derived from max_num_seqs ({seqs})")  # fmt: skip
+    scaling.fill(filler, kv_role == "kv_producer", seqs)
     filler.set("deployment_config.health_check_period_s", 5, "default: a dead engine is found in seconds")
     filler.set("deployment_config.health_check_timeout_s", 30, "default: a starved replica is not a dead one")

@@ -1,0 +1,1 @@
+"""How many replicas each role needs: what a replica reports, and the rules over it."""
