@@ -26,6 +26,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.nixl.pull_worker import NixlPu
 from vllm.logger import init_logger
 
 from serve_app.engine import lease
+from serve_app.observe.transfer import Observed
 
 logger = init_logger(__name__)
 
@@ -91,7 +92,7 @@ class Worker(NixlPullConnectorWorker):  # type: ignore[misc]
         return True
 
 
-class NixlConnector(NixlPullConnector):  # type: ignore[misc]
+class NixlConnector(Observed, NixlPullConnector):  # type: ignore[misc]
     """The pull connector, made of the two classes above."""
 
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:

@@ -26,7 +26,7 @@ from ray.serve._private.http_util import session_id_from_headers
 
 from serve_app.engine import beats, lease
 from serve_app.engine.server import ServerMixin
-from serve_app.observe import metrics
+from serve_app.observe import metrics, note
 from serve_app.pd import shape
 from serve_app.pd.circuit import Circuit
 from serve_app.pd.replicas import count_replicas, replica_ids
@@ -113,6 +113,7 @@ class DecodeMixin(ServerMixin):
                 )
         self._count(f"local_{reason}")
         metrics.PREFILLS.labels("local", reason).inc()
+        note.put(prefill="local", fallback=reason)
         async with contextlib.aclosing(self._alone(kind, request, raw_request_info)) as answer:
             async for chunk in answer:
                 yield chunk
@@ -133,6 +134,7 @@ class DecodeMixin(ServerMixin):
             # prefill to let go; a second reader would read blocks that are another prompt's by then.
             self._count("remote")
             metrics.PREFILLS.labels("remote", "").inc()
+            note.put(prefill="remote")
             async for chunk in local:
                 yield chunk
 
