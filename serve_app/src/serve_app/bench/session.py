@@ -56,6 +56,7 @@ class Session:
     context: int
     settings: Settings
     say: Callable[[str], None]
+    save: Callable[[dict[str, Any]], None] = lambda _: None
     result: dict[str, Any] = field(default_factory=dict)
     _seed: int = 0
     _slo: Slo | None = None
@@ -66,6 +67,7 @@ class Session:
         self.result |= {"slo": dataclasses.asdict(self._slo), "traces": [], "sweep": [], "lengths": []}
         for trace in chosen:
             self.result["traces"].append(self.compare(trace, self.settings.seeds))
+            self.save(self.result)  # a bench that is stopped has told what it knew
         if self.settings.sweep:
             self._sweep(chosen[0])
         if self.settings.lengths:

@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the bench; prints table or JSON."""
+    from serve_app.bench import report
+
     if args.demo == bool(args.pd or args.one) or bool(args.pd) != bool(args.one):
         raise UsageError("give --pd URL and --one URL, or --demo")
     slo = _pair(args.slo, "--slo", ("ttft", "itl"))
@@ -67,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if dollars:
         result["cost"] = _cost(result, dollars)
     _write(args, result)
+    print(json.dumps(result) if args.json else report.table(result))
     return 0
 
 
@@ -76,10 +79,11 @@ def _measure(
     from serve_app.bench import load, traces, watch
     from serve_app.bench.figures import Run, Slo
     from serve_app.bench.session import Session, Settings
+    from serve_app.demo import config as demo_config
 
     key = args.api_key_file.read_text().strip() if args.api_key_file else None
     model, length, source = load.model_of(pd_url, key)
-    context = args.context or length
+    context = args.context or length or (demo_config.CONTEXT if args.demo else None)
     if not context:
         raise UsageError(f"{pd_url}/v1/models does not tell the model's context length; give --context TOKENS")
     tokenizer = args.tokenizer or folder or source
@@ -114,6 +118,7 @@ def _measure(
             slo=Slo(slo["ttft"] / 1000, slo["itl"] / 1000) if slo else None,
         ),
         lambda text: print(f"bench: {text}", file=sys.stderr, flush=True),
+        lambda result: _write(args, result),
     )  # fmt: skip
     session.result["about"] = _about(model, context, session.settings.base_seed)
     return session.all(chosen)
@@ -182,9 +187,8 @@ def _pair(text: str | None, option: str, names: tuple[str, str]) -> dict[str, fl
 
 
 def _write(args: argparse.Namespace, result: dict[str, Any]) -> None:
-    from serve_app.bench import page, report
+    from serve_app.bench import page
 
     if args.out:
         (args.out / "bench.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", "utf-8")
         (args.out / "bench.html").write_text(page.page(result, "prefill/decode against one node"), "utf-8")
-    print(json.dumps(result) if args.json else report.table(result))
