@@ -1,1 +1,1 @@
-"""What `build.py test` does before pytest runs: an image to test, in an engine."""
+"""What tests and benchmarks stand on: an image in an engine, registries, a proxy that breaks pushes."""
