@@ -35,6 +35,8 @@ class Registry(ThreadingHTTPServer):
         self.ranged_uploads = True
         self.faults: dict[str, list[int]] = {}
         self.cut_at: list[int] = []
+        self.claims: set[str] = set()
+        """Blobs that HEAD says are there, and manifests then can't find."""
         self.seen: list[str] = []
         self.received = 0
         self.numbers = itertools.count()
@@ -128,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def HEAD_blobs(self, digest: str, _query: object, _body: bytes) -> None:
         blob = self.server.blobs.get(digest)
-        self.answer(404 if blob is None else 200, {"Content-Length": str(len(blob or b""))})
+        there = blob is not None or digest in self.server.claims
+        self.answer(200 if there else 404, {"Content-Length": str(len(blob or b""))})
 
     def GET_blobs(self, digest: str, _query: object, _body: bytes) -> None:
         blob = self.server.blobs.get(digest)
@@ -200,6 +203,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.error(400, "tag is immutable")
             return
         digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
+        if self.server.claims - set(self.server.blobs):
+            self.error(404, "blob unknown to registry")
+            return
         for name in (target, digest):
             self.server.manifests[name] = (self.headers["Content-Type"], body)
         self.answer(201, {"Docker-Content-Digest": digest})
