@@ -70,8 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--require", default="", metavar="efa,cuda", help="fail where this is missing, instead of not running"
     )
-    group.add_argument("--nodes", default="", metavar="A,B", help="two nodes that run the image, instead of two containers "
-                       "here: `ssh HOST docker exec -i NAME`, `kubectl exec -i POD --`, or `local` (this pod)")  # fmt: skip
+    form = "`ssh HOST docker exec -i NAME`, `kubectl exec -i POD --`, or `local` (this pod)"
+    group.add_argument(
+        "--nodes", default="", metavar="A,B", help=f"two that run the image, not containers here: {form}"
+    )
     group.add_argument(
         "--tier", choices=TIERS, default="quick", help="quick: at most 15 minutes on two cores; full: 60"
     )

@@ -27,7 +27,8 @@ def test_the_truth_is_no_lie() -> None:
     [
         ({"verified": False}, "tcp", "not what was sent"),
         ({"contradiction": "x is said to have carried it"}, "tcp", "is said"),
-        ({"seen": [], "transport": "cma/memory"}, "tcp", "through memory"),
+        ({"seen": [], "transport": "cma/memory"}, "tcp", "within one node"),
+        ({"seen": ["lo"]}, "tcp", "within one node"),
         ({"transport": "cma/memory"}, "tcp", "tcp was asked for"),
         ({}, "efa", "efa was asked for"),
         ({"transport": "libfabric efa, 1 rail"}, "efa", "EFA's counters did not move"),

@@ -1,0 +1,1 @@
+"""Two nodes that run the image, and how tests reach them."""
