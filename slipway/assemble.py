@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway import lock as locks
+from slipway.base.layers import Base
 from slipway.build import Context, check_space, make_layers
 from slipway.debian import layer as debian
 from slipway.errors import MissingError, Problem, UsageError
@@ -18,7 +19,7 @@ from slipway.gates.settings import settings_of
 from slipway.host import apt
 from slipway.host.packages import UNPRIVILEGED
 from slipway.image.config import ImageLayer, image_config
-from slipway.image.definition import labels, reference, runtime
+from slipway.image.definition import base_labels, labels, reference, runtime
 from slipway.image.layout import write_layout
 from slipway.image.manifest import CONFIG, Document, canonical, manifest
 from slipway.layers.cache import CachedLayer, LayerCache
@@ -47,6 +48,7 @@ class Request:
     fetch: FetchOptions
     jobs: int
     sandbox: str = "strong"
+    base: Base | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def read_lock(selection: Selection, folder: Path = locks.FOLDER) -> Lock:
 
 def plan(request: Request) -> tuple[Plan, Recipes]:
     """What a build would do. Touches nothing but the cache's indexes of wheels."""
-    found = recipes(request.selection, request.lock, request.root, request.store, request.cache, request.sandbox)
+    found = recipes(
+        request.selection, request.lock, request.root, request.store, request.cache, request.sandbox, request.base
+    )
     notes = list(found.notes)
     if found.missing:
         notes.append(
@@ -191,7 +195,7 @@ def write_image(request: Request, planned: Plan, layers: Sequence[CachedLayer]) 
         ImageLayer(planned_layer.recipe.name, planned_layer.recipe.key, layer.blob)
         for planned_layer, layer in zip(planned.layers, layers, strict=True)
     ]
-    marks = labels(request.selection, request.lock)
+    marks = {**labels(request.selection, request.lock), **(base_labels(request.base.name) if request.base else {})}
     how = runtime([layer.name for layer in named])
     config = Document(CONFIG, canonical(image_config(request.selection.arch, how, named, marks)))
     document = manifest(config, named, marks)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from slipway.base import layers as base_layers
+from slipway.base.layers import Base
 from slipway.build import Context
 from slipway.debian import layer as debian
 from slipway.errors import WrongArtifact
@@ -51,9 +53,15 @@ class Recipes:
 
 
 def recipes(
-    selection: Selection, lock: Lock, root: Path, store: Store, cache: LayerCache, sandbox: str = "strong"
+    selection: Selection,
+    lock: Lock,
+    root: Path,
+    store: Store,
+    cache: LayerCache,
+    sandbox: str = "strong",
+    base: Base | None = None,
 ) -> Recipes:
-    """The layers of the image that `lock` describes. root: the checkout.
+    """The layers of the image that `lock` describes. root: the checkout; base: what stands in for the Debian layer.
 
     Raises UsageError for wheels that can't be installed together, WrongArtifact for an alias wheel that the lock
     knows with other bytes.
@@ -61,8 +69,9 @@ def recipes(
     app_file, app_content = app_wheel(root / "serve_app")
     app = as_wheel(app_file, app_content)
     made = {**_aliases(selection, lock), app: app_content}
-    venv = Venv(python=selection.python, base=f"/usr/bin/python{selection.python}")
-    skeleton = venv_entries(venv, _python_version(lock, selection.python))
+    python = base.facts.python if base else f"/usr/bin/python{selection.python}"
+    venv = Venv(python=selection.python, base=python)
+    skeleton = venv_entries(venv, base.facts.version if base else _python_version(lock, selection.python))
     options = wheels.Options(
         venv=venv,
         tags=frozenset(image_tags(selection.python, selection.glibc, selection.arch)),
@@ -75,7 +84,7 @@ def recipes(
     )
     planned = wheels.plan_wheels((*lock.wheels, app), options, store, cache, made)
     below = (
-        _debian(selection, lock),
+        *(base_layers.recipes(base) if base else (_debian(selection, lock),)),
         _fabric(selection, lock, sandbox),
     )
     layers = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from slipway import lock as locks
 from slipway.assemble import Image, Request, assemble, read_lock
+from slipway.base.find import find_base
 from slipway.cli import common, push
 from slipway.cli.fetch import add_sources, fetch_options
 from slipway.errors import UsageError
@@ -45,6 +46,12 @@ def add_image(parser: argparse.ArgumentParser) -> None:
         default="strong",
         help="weak: compile libfabric although the network can't be taken away here; the layer records it",
     )
+    parser.add_argument(
+        "--base",
+        metavar="REF@sha256:…",
+        help="build upon this image of a registry instead of a Debian layer; it needs the suite's Python and glibc, "
+        "which is checked first",
+    )
     common.add_folders(parser)
     add_sources(parser)
     common.add_json(parser)
@@ -53,16 +60,19 @@ def add_image(parser: argparse.ArgumentParser) -> None:
 def request(args: argparse.Namespace, progress: Progress) -> Request:
     """What the options ask for. Raises UsageError and InvalidInput."""
     selection = load(common.ROOT / "versions.toml").select(args.release, args.variant, args.arch)
+    store, cache = Store(args.store), LayerCache(args.cache.expanduser().absolute(), progress.warn)
+    options = fetch_options(args, selection)
     return Request(
         selection=selection,
         lock=read_lock(selection, args.locks),
         root=common.ROOT,
-        store=Store(args.store),
-        cache=LayerCache(args.cache.expanduser().absolute(), progress.warn),
+        store=store,
+        cache=cache,
         output=(args.output or common.ROOT / "out" / selection.label).expanduser().absolute(),
-        fetch=fetch_options(args, selection),
+        fetch=options,
         jobs=max(args.jobs, 1),
         sandbox=args.sandbox,
+        base=find_base(args.base, selection, cache, options, progress) if args.base else None,
     )
 
 

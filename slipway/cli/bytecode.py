@@ -3,7 +3,7 @@
 The image carries byte-code of these modules and of no others: it halves the time of every process that imports vLLM
 and Ray Serve, and all modules would cost three times as much. Run it after a bump of ray, vllm or torch. It starts the
 image's demo in a container with an empty byte-code folder, asks for one chat completion, and looks at what Python
-has compiled.
+has compiled. Where there is no GPU, the cuda variant's demo can't start: --imports imports its modules instead.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 
 from slipway.cli import build, common
 from slipway.engine import session
 from slipway.engine.model import Engine
 from slipway.errors import BuildFailed
 from slipway.image.definition import reference
-from slipway.layers.bytecode import dump_list
+from slipway.layers import imports
+from slipway.layers.bytecode import dump_list, read_list
 from slipway.load.load import load
 from slipway.progress import Progress, open_progress
 from slipway.wheel.paths import Venv
@@ -26,6 +28,12 @@ HELP = "record the modules whose byte-code the image carries"
 
 PREFIX = "/tmp/bytecode"  # noqa: S108  # in a container of its own
 START_SECONDS = 900.0
+
+HEAD = "Modules that starting the demo imports. Made by: python3 build.py bytecode"
+HEAD_IMPORTS = (
+    "Modules that a start imports, without a GPU: those of slipway/layers/imports.py, and of the cpu variant's list what\n"
+    "the image has. Made by: python3 build.py bytecode --imports"
+)
 
 ASK = """
 import json, urllib.request
@@ -41,6 +49,12 @@ print(json.load(urllib.request.urlopen(request, timeout=60))["choices"][0]["fini
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     build.add_image(parser)
 
+    parser.add_argument(
+        "--imports",
+        action="store_true",
+        help="no GPU here: import what a start imports (slipway/layers/imports.py) and add the cpu variant's list",
+    )
+
 
 def run(args: argparse.Namespace) -> int:
     with open_progress() as progress:
@@ -48,14 +62,16 @@ def run(args: argparse.Namespace) -> int:
         with session.available(common.cache_home() / "engine") as engine:
             name = reference(asked.selection)
             load(asked.output, engine, name, progress)
-            with progress.step("demo") as step:
-                modules = imported(engine, name, Venv(python=asked.selection.python), progress)
+            venv = Venv(python=asked.selection.python)
+            with progress.step("imports" if args.imports else "demo") as step:
+                if args.imports:
+                    modules = imported_alone(engine, name, venv, _cpu_list(asked.selection.release), progress)
+                else:
+                    modules = imported(engine, name, venv, progress)
                 step.note(f"{len(modules)} modules")
     path = common.ROOT / "docker" / "bytecode" / f"{asked.selection.release}-{asked.selection.variant}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        dump_list(modules, "Modules that starting the demo imports. Made by: python3 build.py bytecode"), "utf-8"
-    )
+    path.write_text(dump_list(modules, HEAD_IMPORTS if args.imports else HEAD), "utf-8")
     if args.json:
         print(json.dumps({"file": str(path), "modules": len(modules)}))
     else:
@@ -74,6 +90,28 @@ def imported(engine: Engine, image: str, venv: Venv, progress: Progress) -> list
     finally:
         engine.docker("rm", "--force", "--volumes", container, check=False)
     return modules_of(listing.splitlines(), venv)
+
+
+def imported_alone(engine: Engine, image: str, venv: Venv, others: Iterable[str], progress: Progress) -> list[str]:
+    """What importing imports.MODULES compiles, and those of `others` (paths below site-packages) that are there."""
+    run = ["run", "--rm", "--interactive", "--network", "none", "--env", f"PYTHONPYCACHEPREFIX={PREFIX}"]
+    script = (
+        f"python -c \"$1\" {' '.join(imports.MODULES)} >&2; find {PREFIX}/{venv.site} -name '*.pyc'; "
+        f'cd /{venv.site} && while read -r path; do [ ! -f "$path" ] || echo "$PWD/$path"; done'
+    )
+    listing = engine.docker(
+        *run,
+        *("--env", "PYTHONDONTWRITEBYTECODE=", image, "sh", "-c", script, "sh", imports.PROGRAM),
+        data="".join(f"{path}\n" for path in others).encode(),
+    )
+    progress.say(f"can't be imported here: {listing.err.strip().splitlines()[-1]}")
+    lines = listing.out.splitlines()
+    there = {line.removeprefix(f"/{venv.site}/") for line in lines if line.startswith(f"/{venv.site}/")}
+    return sorted({*modules_of(lines, venv), *there})
+
+
+def _cpu_list(release: str) -> frozenset[str]:
+    return read_list(common.ROOT / "docker" / "bytecode" / f"{release}-cpu.txt")
 
 
 def modules_of(paths: list[str], venv: Venv) -> list[str]:

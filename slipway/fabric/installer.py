@@ -44,7 +44,7 @@ STAND_IN = f"{packages.TOP}/STAND-IN"
 BILL = "opt/slipway/fabric.json"
 """What was taken from the installer and what was not, with every effect of a script that was not run."""
 
-_BROKEN: tuple[type[Exception], ...] = (igzip_lib.IsalError, gzip.BadGzipFile, EOFError)
+_BROKEN = (cast("type[Exception]", igzip_lib.IsalError), gzip.BadGzipFile, EOFError)
 
 LOADER = "etc/ld.so.conf.d/000_efa.conf"
 _LIBRARY = re.compile(r"(opt/amazon/[^/]+/lib(?:64)?(?:/[^/]+-linux-gnu)?)/lib[^/]+\.so(\.[0-9.]+)?")

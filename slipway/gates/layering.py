@@ -15,6 +15,9 @@ from slipway.inspect.tree import Replaced
 NAME = "layering"
 PROVES = "no layer deletes or replaces what a lower one holds"
 
+FIT = "base-fit"
+"""The layer that makes the image's user known on somebody else's base: it writes the user tables again."""
+
 LAST_WORD = frozenset({"etc/ld.so.cache"})
 """Made over the finished tree, by design."""
 
@@ -23,7 +26,10 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
     """See the module's text."""
     del settings
     names = [ref.name for ref in image.layout.layers]
+    given = image.given
     for whiteout in image.tree.whiteouts:
+        if whiteout.layer in given:
+            continue
         yield Finding(
             whiteout.path,
             f"layer {names[whiteout.layer]} deletes it" + (" with everything below" if whiteout.opaque else ""),
@@ -33,7 +39,8 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
     for replaced in image.tree.replaced:
         lower = names[replaced.lower.layer] if replaced.lower.layer >= 0 else "below"
         finding = _replaced(replaced, lower, names[replaced.upper.layer])
-        if finding is not None and replaced.path not in LAST_WORD:
+        by_design = replaced.path in LAST_WORD or names[replaced.upper.layer] == FIT or replaced.upper.layer in given
+        if finding is not None and not by_design:
             yield finding
     for number, index in enumerate(image.indexes):
         for member in index.members:

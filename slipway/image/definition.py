@@ -83,10 +83,15 @@ def debian_of(lock: Lock) -> str:
     return match[0] if match else ""
 
 
+def base_labels(name: str) -> Mapping[str, str]:
+    """What says that an image stands on a base, by the names of the OCI image specification (annotations.md)."""
+    reference, _, digest = name.partition("@")
+    return {"org.opencontainers.image.base.name": reference, "org.opencontainers.image.base.digest": digest}
+
+
 def labels(selection: Selection, lock: Lock) -> Mapping[str, str]:
     """Labels of the configuration and annotations of the manifest: which pins these bytes are, and nothing of where
     or when they were put together."""
-    from slipway.lock import file  # a push only needs the names above
 
     ray = version_of(lock, "ray")
     return {

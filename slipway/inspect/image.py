@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -30,6 +31,18 @@ class Image:
     @cached_property
     def tree(self) -> Tree:
         return Tree(self.indexes)
+
+    @cached_property
+    def given(self) -> frozenset[int]:
+        """Numbers of the layers of somebody else's base that this image stands on (slipway.base)."""
+        if "org.opencontainers.image.base.digest" not in self.layout.labels:
+            return frozenset()
+        return frozenset(ref.number for ref in self.layout.layers if re.fullmatch(r"base-\d+", ref.name))
+
+    def is_given(self, path: str) -> bool:
+        """Whether a path comes from such a layer."""
+        node = self.tree.nodes.get(path)
+        return node is not None and node.layer in self.given
 
     @cached_property
     def loader(self) -> Loader:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from slipway.errors import BuildFailed, MissingError
 from slipway.host import process
+from slipway.inspect.layout import LayerRef
+from slipway.inspect.stream import LayerStream
 from slipway.inspect.untar import TarMember, TarReader
 from slipway.layers.blob import BlobWriter
 from slipway.layers.cache import CachedLayer
@@ -63,9 +63,10 @@ def _make(writer: BlobWriter, layers: Sequence[CachedLayer], work: Path) -> None
         tree = folder / "tree"
         tree.mkdir()
         for layer in layers:
-            with layer.checked().open("rb") as file:
-                stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-                merge(TarReader(stream, str(layer.path)), tree)
+            blob = layer.blob
+            ref = LayerRef(0, str(layer.path), blob.digest, blob.size, blob.media_type, blob.diff_id, layer.checked())
+            with ref.path.open("rb") as file:
+                merge(TarReader(LayerStream(ref, file), str(layer.path)), tree)
         content = run_ldconfig(tree)
     write_tar([file_entry(PATH, content, origin="ldconfig")], writer)
 
