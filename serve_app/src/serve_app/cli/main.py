@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from serve_app import __version__
-from serve_app.cli import bench, demo_model, doctor, explain, kvbench, serve
+from serve_app.cli import bench, demo_model, doctor, drain, explain, kvbench, serve
 from serve_app.errors import EXIT_INTERRUPTED, ServeAppError
 
 VERBS = {
     "bench": bench,
     "serve": serve,
+    "drain": drain,
     "explain": explain,
     "demo-model": demo_model,
     "kvbench": kvbench,

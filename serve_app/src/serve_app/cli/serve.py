@@ -16,8 +16,13 @@ ANY = "0.0.0.0"  # noqa: S104 - the endpoint is what a container publishes; ever
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """CONFIG or --demo, and where to listen."""
-    parser.add_argument("config", metavar="CONFIG.yaml", nargs="?", type=Path,
-                        help="a Serve file (applications:), a builder's arguments (llm_configs:) or one LLMConfig")
+    parser.add_argument(
+        "config",
+        metavar="CONFIG.yaml",
+        nargs="?",
+        type=Path,
+        help="a Serve file (applications:), a builder's arguments (llm_configs:) or one LLMConfig",
+    )
     parser.add_argument("--demo", action="store_true",
                         help="serve a tiny random model made on the spot: no GPU, no download")  # fmt: skip
     parser.add_argument("--host", help=f"address of the endpoint (default: http_options.host, or {ANY})")
@@ -57,9 +62,18 @@ def run(args: argparse.Namespace) -> int:
         port=args.port or http.get("port") or 8000,
         address=args.address,
         ready_timeout_s=args.ready_timeout,
+        drain_s=_drain_s(serve),
     )
     command = [sys.executable, "-m", "serve_app.run.runner"]
-    return Supervisor(command, spec.to_bytes(), report).run()
+    return Supervisor(command, spec.to_bytes(), report, spec.port, spec.drain_s).run()
+
+
+def _drain_s(serve: dict[str, Any]) -> float:
+    """The longest of the applications', as `explain` shows it."""
+    from serve_app.access.settings import Endpoint
+
+    blocks = [(application.get("args") or {}).get("endpoint") for application in serve["applications"]]
+    return max(Endpoint.of(block).drain_s for block in blocks)
 
 
 def _configuration(args: argparse.Namespace, cache: Path, report: Any) -> tuple[dict[str, Any], str]:

@@ -30,13 +30,14 @@ DECLARATIVE = {"runtime_env", "deployments", "autoscaling_policy", "host", "port
 saves a process that imports everything once more."""
 
 
-def connect(spec: Spec, session: Path | None) -> None:
+def connect(spec: Spec, session: Path | None, say: Say) -> None:
     """ray.init and Serve's controller and proxy, on the endpoint's address."""
     logging.getLogger("ray").setLevel(logging.WARNING)
     # vLLM's import takes as long as Ray's start, and both mostly wait: side by side. `deploy` then finds it done.
     threading.Thread(target=importlib.import_module, args=["ray.serve.llm"], daemon=True).start()
     if session is not None:
-        ray.init(**ray_local.options(resources.logical_cpus(spec.serve), session), namespace="serve")
+        options = ray_local.options(resources.logical_cpus(spec.serve), session)
+        ray_local.patiently(lambda: ray.init(**options, namespace="serve"), ray.shutdown, say)
     else:
         ray.init(address=spec.address, namespace="serve")
     http = {**spec.serve.get("http_options", {}), "host": spec.host, "port": spec.port}
@@ -66,9 +67,7 @@ def deploy(spec: Spec) -> None:
         )
         for index, application in enumerate(applications)
     ]
-    serve.api._run_many(
-        targets, wait_for_ingress_deployment_creation=False, wait_for_applications_running=False
-    )
+    serve.api._run_many(targets, wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
 
 
 def _build(application: dict[str, Any], source: str, path: str) -> serve.Application:
@@ -112,8 +111,8 @@ def wait_running(spec: Spec, say: Say) -> None:
     raise TimeoutError(f"not running within {spec.ready_timeout_s:.0f} s: {states}")
 
 
-def watch(spec: Spec, say: Say) -> None:
-    """Tells of every change of state until Ray is gone; then returns."""
+def watch(spec: Spec, say: Say, pause: Callable[[float], None] = time.sleep) -> None:
+    """Tells of every change of state until Ray is gone; then returns. pause: waits, and does what it is asked to."""
     last: dict[str, str] = {}
     failures = 0
     while failures < 5:
@@ -128,7 +127,7 @@ def watch(spec: Spec, say: Say) -> None:
             if last.get(name, "RUNNING") != state:
                 say("state", f"application {name} is {state}", application=name, state=state)
         last = states
-        time.sleep(2.0)
+        pause(2.0)
     say("failed", "Ray does not answer any more")
 
 
@@ -152,5 +151,3 @@ def take_down(names: list[str], own_ray: bool) -> None:
 def _reason(app: Any) -> str:
     messages = [app.message, *(state.message for state in app.deployments.values())]
     return " ".join(text for text in messages if text) or str(app.status.value)
-
-

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from serve_app.errors import MissingError
 
 OBJECT_STORE_BYTES = 200_000_000
 """Requests and answers are small; Ray would take 30 % of the memory."""
+
+STARTS = 3
+TIMED_OUT = "timed out during startup"
+"""In the text of Ray's exception, which has no class of its own (ray/_private/node.py)."""
 
 OBJECT_STORE_LEAST = 80_000_000
 """Ray refuses less than 78.6 MB."""
@@ -38,6 +43,22 @@ def use_token() -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
 
 
+def patiently(start: Callable[[], object], clean: Callable[[], object], say: Callable[..., None]) -> None:
+    """Starts Ray, and once more where the machine was too busy: Ray gives its node 30 s, which no setting changes.
+
+    clean: takes away what a start that failed has left. Everything else is raised at once.
+    """
+    for attempt in range(1, STARTS + 1):
+        try:
+            start()
+            return
+        except Exception as error:
+            clean()
+            if TIMED_OUT not in str(error) or attempt == STARTS:
+                raise
+            say("warning", f"Ray's node did not start within its 30 s; once more ({attempt + 1} of {STARTS})")
+
+
 def options(logical_cpus: int, session: Path) -> dict[str, Any]:
     """Arguments of ray.init for a Ray that is this application's only.
 
@@ -51,6 +72,9 @@ def options(logical_cpus: int, session: Path) -> dict[str, Any]:
     memory, folder = _object_store()
     return {
         "address": "local",
+        # A cluster of one node talks to itself: Ray's own ports and the engines' NIXL side channels, which take this
+        # address, are then not to be reached from elsewhere.
+        "_node_ip_address": "127.0.0.1",
         "num_cpus": logical_cpus,
         "include_dashboard": False,
         "object_store_memory": memory,

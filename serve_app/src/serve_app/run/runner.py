@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,13 +20,15 @@ from typing import Any, NoReturn
 from serve_app import errors
 from serve_app.run import probe, processes, ray_local
 
+POLL_S = 0.25
+
 
 @dataclass(frozen=True)
 class Spec:
     """What to run.
 
     serve: a checked Serve configuration. host, port: the endpoint. address: a cluster to join, or None for a Ray of
-    our own. ready_timeout_s: how long the first token may take.
+    our own. ready_timeout_s: how long the first token may take. drain_s: how long running requests may take to end.
     """
 
     serve: dict[str, Any]
@@ -34,6 +37,7 @@ class Spec:
     port: int
     address: str | None
     ready_timeout_s: float
+    drain_s: float = 20.0
 
     def to_bytes(self) -> bytes:
         """For the supervisor to pass on."""
@@ -54,6 +58,41 @@ def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Stopped
 
 
+class Wishes:
+    """SIGUSR1: take no new requests. SIGUSR2: take them again. Fulfilled between two looks at Serve's state."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.names = _names(spec)
+        self.draining = False
+        self._came = threading.Event()
+        self._told = False
+        self._drained = False
+
+    def listen(self) -> None:
+        """From now on."""
+        signal.signal(signal.SIGUSR1, lambda _number, _frame: self._wish(True))
+        signal.signal(signal.SIGUSR2, lambda _number, _frame: self._wish(False))
+
+    def _wish(self, draining: bool) -> None:
+        self.draining = draining
+        self._drained = False
+        self._came.set()
+
+    def pause(self, seconds: float) -> None:
+        """Waits, less when a signal comes, and does what is wished for."""
+        from serve_app.drain import cluster
+
+        self._came.wait(POLL_S if self.draining and not self._drained else seconds)
+        if self._came.is_set():
+            self._came.clear()
+            left = cluster.tell(self.names, self.draining)
+            say("draining" if self.draining else "taking",
+                f"no new requests are taken, {left} run" if self.draining else "requests are taken again")  # fmt: skip
+        if self.draining and not self._drained and cluster.running(self.names) == 0:
+            self._drained = True
+            say("drained", "no request runs any more")
+
+
 def run(spec: Spec) -> int:
     """Until SIGTERM; the exit code."""
     if spec.address:
@@ -64,20 +103,24 @@ def run(spec: Spec) -> int:
     session = None if spec.address else ray_local.session_folder()
     failed = True
     try:
-        deploy.connect(spec, session)
+        deploy.connect(spec, session, say)
         signal.signal(signal.SIGTERM, _stop)  # after ray.init, which sets a handler of its own
         say("ray", "Ray is up" if session else f"joined Ray at {spec.address}")
         deploy.deploy(spec)
         say("deployed", f"{len(spec.serve['applications'])} application(s) given to Serve")
         deploy.wait_running(spec, say)
+        wishes = Wishes(spec)
+        wishes.listen()
         _tokens(spec)
         failed = False
-        deploy.watch(spec, say)
+        deploy.watch(spec, say, wishes.pause)
         failed = True
         return errors.EXIT_FAILED
     except Stopped:
         failed = False
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+        _drain(spec)
         deploy.take_down(_names(spec), own_ray=session is not None)
         return 0
     except errors.ServeAppError as error:
@@ -93,6 +136,20 @@ def run(spec: Spec) -> int:
             say("logs", f"Ray's logs are kept in {session}/session_latest/logs")
         elif session is not None:
             shutil.rmtree(session, ignore_errors=True)
+
+
+def _drain(spec: Spec) -> None:
+    """Before anything is taken down: running requests end, new ones get a 503."""
+    from serve_app.drain import cluster
+    from serve_app.run import deploy
+
+    if not deploy.connected():
+        return
+    running = cluster.tell(_names(spec))
+    if running:
+        say("draining", f"{running} requests run, {spec.drain_s:g} s at most; new ones get a 503")
+    left = cluster.wait(_names(spec), spec.drain_s)
+    say("drained", f"{left} requests are cut off" if left else "no request runs any more")
 
 
 def _leave(spec: Spec) -> None:

@@ -1,8 +1,9 @@
 """The process the user starts: it starts the runner, passes its words on, and ends everything on a signal.
 
 It imports neither Ray nor vLLM, so a signal is answered at once, also while the runner is deep in an import or in
-Ray's C++ code, which installs signal handlers of its own. On SIGTERM or SIGINT a running service gets DRAIN_S seconds
-to end its requests; one that still loads is ended at once. A second signal ends the patience.
+Ray's C++ code, which installs signal handlers of its own. On SIGTERM or SIGINT a running service gets drain_s seconds
+to end its requests; one that still loads is ended at once. A second signal ends the patience. SIGUSR1 and SIGUSR2
+(`serve_app drain`) are the runner's business.
 """
 
 from __future__ import annotations
@@ -19,31 +20,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from serve_app.drain import local
 from serve_app.errors import EXIT_FAILED, EXIT_INTERRUPTED
 from serve_app.run import processes, shared_memory
 from serve_app.run.phases import Reporter
 
-DRAIN_S = 20.0
-"""How long a running service may take to finish requests and take Ray down."""
+TAKE_DOWN_S = 5.0
+"""How long it may take to take Ray down, after the requests have ended."""
 
 GRACE_S = 4.0
-"""How long what is left may take after SIGTERM. Both together stay under the 30 s that Kubernetes gives a pod."""
+"""How long what is left may take after SIGTERM. With endpoint.drain_s's default of 20 s it is all under the 30 s that
+Kubernetes gives a pod (terminationGracePeriodSeconds, to be raised with drain_s)."""
 
 
 @dataclass
 class Supervisor:
     """Runs `command`, with `spec` as its standard input.
 
-    Its events come as JSON lines on a pipe whose number stands in $SERVE_APP_EVENTS.
+    Its events come as JSON lines on a pipe whose number stands in $SERVE_APP_EVENTS. port: of the endpoint. drain_s:
+    how long running requests may take to end.
     """
 
     command: list[str]
     spec: bytes
     report: Reporter
+    port: int = 0
+    drain_s: float = 20.0
     signals: list[int] = field(default_factory=list)
     ready: bool = False
     _buffers: dict[int, bytes] = field(default_factory=dict)
     _shared: set[Path] = field(default_factory=set)
+    _file: Path | None = None
+    _runner: int = 0
 
     def run(self) -> int:
         """Until the runner ends or a signal came; the exit code."""
@@ -55,6 +63,9 @@ class Supervisor:
         for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(sign, lambda number, _frame: self.signals.append(number))
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        for sign in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(sign, lambda number, _frame: self._pass_on(number))
+        self._file = local.write(local.Running(os.getpid(), self.port, self.drain_s))
         events_read, events_write = os.pipe()
         wrap = self.report.format == "json"
         runner = subprocess.Popen(
@@ -66,6 +77,7 @@ class Supervisor:
             env={**os.environ, "SERVE_APP_EVENTS": str(events_write)},
             start_new_session=True,  # a terminal's Ctrl-C reaches this process only, which then decides
         )
+        self._runner = runner.pid
         os.close(events_write)
         if runner.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # a runner that has ended by now says why by its code
@@ -75,9 +87,17 @@ class Supervisor:
         channels = {events_read: self._on_event}
         if runner.stdout is not None:
             channels[runner.stdout.fileno()] = self.report.foreign
-        code = self._watch(runner.pid, wake_read, channels)
+        try:
+            code = self._watch(runner.pid, wake_read, channels)
+        finally:
+            local.remove(self._file)
         runner.returncode = code  # reaped here, not by Popen
         return code
+
+    def _pass_on(self, number: int) -> None:
+        """To a runner that listens: before, the signal would end it."""
+        if self.ready and not self.signals:
+            processes.send([self._runner], number)
 
     def _watch(self, runner: int, wake: int, channels: dict[int, Any]) -> int:
         with selectors.DefaultSelector() as selector:
@@ -107,9 +127,9 @@ class Supervisor:
         if not self.ready:
             self.report.event("stopping", f"{name} while loading: ending at once", signal=name)
             return time.monotonic()
-        self.report.event("stopping", f"{name}: requests may end, {DRAIN_S:.0f} s at most", signal=name)
+        self.report.event("stopping", f"{name}: requests may end, {self.drain_s:g} s at most", signal=name)
         processes.send([runner], signal.SIGTERM)
-        return time.monotonic() + DRAIN_S
+        return time.monotonic() + self.drain_s + TAKE_DOWN_S
 
     def _finish(self, ended: int | None) -> int:
         self._shared |= shared_memory.of(processes.below(os.getpid()))
@@ -147,4 +167,7 @@ class Supervisor:
         event: dict[str, Any] = json.loads(line)
         if event.get("name") == "ready":
             self.ready = True
+            local.change(self._file, ready=True)
+        elif event.get("name") in ("drained", "taking"):
+            local.change(self._file, drained=event["name"] == "drained")
         self.report.event(event.pop("name"), event.pop("text"), **event)
