@@ -31,8 +31,8 @@ START_SECONDS = 900.0
 
 HEAD = "Modules that starting the demo imports. Made by: python3 build.py bytecode"
 HEAD_IMPORTS = (
-    "Modules that a start imports, without a GPU: those of slipway/layers/imports.py, and of the cpu variant's list what\n"
-    "the image has. Made by: python3 build.py bytecode --imports"
+    "Modules that a start imports, without a GPU: those of slipway/layers/imports.py, and of the cpu variant's list\n"
+    "what the image has. Made by: python3 build.py bytecode --imports"
 )
 
 ASK = """

@@ -6,6 +6,7 @@ CHECKS = {
     "apt": "command -v apt-get",
     "compiler": "command -v g++",
     "fabric": "ls /opt/amazon/efa/lib*/libfabric.so.1 2>/dev/null",
+    "cuda toolkit": "command -v nvcc",
     "nixl": "python -c 'import importlib.util as u; u.find_spec(\"nixl\").origin'",
     "pip": "python -m pip --version",
     "python": "command -v python",
@@ -17,6 +18,7 @@ CHECKS = {
 """Ability → shell command that succeeds where the image has it."""
 
 ALL = frozenset(CHECKS)
+ONLY_CUDA = frozenset({"cuda toolkit"})
 
 SCRIPT = "\n".join(
     [
@@ -26,3 +28,8 @@ SCRIPT = "\n".join(
     ]
 )
 """Prints a JSON list of what is there."""
+
+
+def of(variant: str) -> frozenset[str]:
+    """What an image of Slipway's own has to be able to do."""
+    return ALL if variant == "cuda" else ALL - ONLY_CUDA

@@ -1,4 +1,4 @@
-"""Somebody else's image under ours: what it must have, that its bytes stay, and that nothing is built when it won't fit."""
+"""Somebody else's image under ours: what it must have, that its bytes stay, and that one that won't fit is refused."""
 
 from __future__ import annotations
 
