@@ -75,7 +75,15 @@ def pip_audit(args: argparse.Namespace) -> Report:
         requirements = Path(folder) / "requirements.txt"
         lines = [f"{wheel.name}=={wheel.version.partition('+')[0]}\n" for wheel in lock.wheels]
         requirements.write_text("".join(lines))
-        words = ["pip-audit", "--requirement", requirements, "--no-deps", "--disable-pip", "--format", "json"]
+        words: list[str | Path] = [
+            "pip-audit",
+            "--requirement",
+            requirements,
+            "--no-deps",
+            "--disable-pip",
+            "--format",
+            "json",
+        ]
         done = process.run([*words, "--progress-spinner", "off"], check=False, timeout=600)
     try:
         return parse(json.loads(done.out), "pip-audit on the lock")

@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("spdx", "cyclonedx", "table"), default="spdx", help="default: spdx")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write here instead of stdout")
     parser.add_argument("--licences", action="store_true", help="bring locks/licences.json up to date, from the store")
+    parser.add_argument(
+        "--syft", type=Path, metavar="FILE", help="hold the bill against the output of `syft -o syft-json`; exit 6"
+    )
     common.add_folders(parser)
     common.add_json(parser)
 
@@ -40,6 +43,16 @@ def run(args: argparse.Namespace) -> int:
     selection = load(common.ROOT / "versions.toml").select(args.release, args.variant, args.arch)
     lock = file.read(locks.path(selection.release, selection.variant, selection.arch))
     found = components(lock, read_licences(locks.FOLDER))
+    if args.syft:
+        from slipway.supply.syft import compare
+
+        result = compare(found, args.syft, common.ROOT / "docker" / "syft.toml")
+        if args.json:
+            print(json.dumps(vars(result), indent=2))
+        result.refuse()
+        if not args.json:
+            print(f"syft finds {result.found}, all of the bill among them; {result.explained} explained")
+        return 0
     sha256 = hashlib.sha256(file.dump(lock).encode()).hexdigest()
     if args.format == "table":
         content = table(found).encode()

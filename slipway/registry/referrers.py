@@ -15,7 +15,8 @@ from slipway.image.manifest import INDEX, MANIFEST, Document, canonical, index
 from slipway.registry.client import MANIFEST_LIMIT, Repository
 from slipway.registry.upload import Upload
 from slipway.sources.address import redact
-from slipway.sources.outcome import Absent, Unreachable
+from slipway.sources.outcome import Absent, Unreachable, WrongBytes
+from slipway.sources.tries import Response
 
 EMPTY = b"{}"
 EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
@@ -110,9 +111,7 @@ def attach(repository: Repository, subject: Mapping[str, Any], attachments: Sequ
         digests.append(document.digest)
         if document.digest in names:
             continue
-        for content in (attachment.config[1], *(part.content for part in attachment.parts)):
-            repository.push_blob(Upload.of(content))
-        answer = repository.send_manifest(document.content, MANIFEST, document.digest)
+        answer = _send(repository, attachment, document)
         if not native and not answer.headers.get("OCI-Subject"):
             annotations = dict(attachment.annotations)
             fresh.append(document.descriptor(artifactType=attachment.kind, annotations=annotations))
@@ -122,6 +121,21 @@ def attach(repository: Repository, subject: Mapping[str, Any], attachments: Sequ
         if attachment.tag:
             repository.put_manifest(attachment.manifest(subject).content, MANIFEST, attachment.tag)
     return digests
+
+
+def _send(repository: Repository, attachment: Attachment, document: Document) -> Response:
+    """Blobs, then the manifest; once more where the registry said wrongly that it has a blob, or got other bytes."""
+    blobs = [Upload.of(content) for content in (attachment.config[1], *(part.content for part in attachment.parts))]
+    try:
+        for blob in blobs:
+            repository.push_blob(blob)
+        return repository.send_manifest(document.content, MANIFEST, document.digest)
+    except (Absent, Unreachable, WrongBytes) as error:
+        if isinstance(error, Unreachable) and "answered 4" not in error.reason:
+            raise
+    for blob in blobs:
+        repository.push_blob(blob, anew=True)
+    return repository.send_manifest(document.content, MANIFEST, document.digest)
 
 
 def _list(repository: Repository, digest: str, fresh: Sequence[Mapping[str, Any]]) -> None:
