@@ -9,17 +9,31 @@ from slipway.layers.entry import Entry, file_entry
 from slipway.layers.files import tree
 from slipway.lock import file
 from slipway.lock.model import Lock
+from slipway.supply.components import components, read_licences, table
 
 FILES = Path("docker") / "rootfs"
 """Folder of the checkout whose tree is copied into the image as it is."""
 
+LICENCES = Path("docker") / "licences"
+"""Texts of what is compiled: one folder a source package."""
+
 
 def entries(root: Path, lock: Lock) -> list[Entry]:
-    """Files of docker/rootfs, the lock, and pip's constraints."""
+    """Files of docker/rootfs, the lock, pip's constraints, and licences with source addresses.
+
+    Licence texts of wheels and .debs lie where those put them (the table says where); what is compiled from a source
+    tarball has its text in docker/licences."""
+    found = components(lock, read_licences(root / "locks"))
     return [
         *tree(root / FILES),
         file_entry(f"{SHARE}/lock.toml", file.dump(lock).encode()),
         file_entry(f"{SHARE}/constraints.txt", constraints(lock).encode()),
+        file_entry(f"{SHARE}/licences.tsv", table(found).encode()),
+        *(
+            file_entry(f"{SHARE}/licences/{source.name}/{path.name}", path.read_bytes())
+            for source in lock.sources
+            for path in sorted((root / LICENCES / source.name).glob("*"))
+        ),
     ]
 
 
