@@ -20,7 +20,8 @@ class Endpoint:
     max_in_flight: requests at a time over all ingress replicas; one more gets 429 at once.
     request_s: an answer is complete by then. keep_alive_s: a stream is never silent for longer.
     accept_s: a replica must have taken the request by then, the wait in Serve's queue included; silence_s: after that
-      it must not be silent for longer, while it beats every beat_s. This is how a lost node or link is noticed.
+      it must not be silent for longer, while it beats every beat_s. This is how a lost node or link is noticed. The two
+      together stay under 15 s: a request that is begun once more elsewhere is answered by then.
     drain_s: how long running requests may take to end when the service stops.
     log_requests: one JSON line a request on standard output.
     """
@@ -36,8 +37,8 @@ class Endpoint:
     max_in_flight: int | None = None
     request_s: float = 600.0
     keep_alive_s: float = 15.0
-    accept_s: float = 15.0
-    silence_s: float = 10.0
+    accept_s: float = 6.0
+    silence_s: float = 8.0
     beat_s: float = 2.0
     drain_s: float = 20.0
     log_requests: bool = True
