@@ -45,6 +45,8 @@ def prepare(environ: MutableMapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     for name, value in FIXED.items():
         environ.setdefault(name, value)
+    if environ.get("OTEL_EXPORTER_OTLP_PROTOCOL"):  # vLLM looks at the traces' own variable only
+        environ.setdefault("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", environ["OTEL_EXPORTER_OTLP_PROTOCOL"])
     _name_the_user(environ)
     home_is_usable = _writable(environ.get("HOME", ""))
     cache = cache_folder(environ)

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from serve_app.config.origin import Filler
+from serve_app.observe import trace
 
 MAX_NUM_SEQS = {"cpu": 128, "gpu": 256}
 """vLLM's own defaults for an API server; Ray does not say a number."""
@@ -54,6 +55,13 @@ def fill_engine(filler: Filler) -> None:
     scaling = (config.get("deployment_config") or {}).get("autoscaling_config")
     if isinstance(scaling, dict) and "policy" not in scaling:
         filler.set("deployment_config.autoscaling_config.target_ongoing_requests", max(1, seqs // 2), why)
+
+
+def fill_tracing(filler: Filler) -> None:
+    """Where the engine sends its own spans: where ours go."""
+    target = trace.endpoint()
+    if target is not None:
+        filler.set("engine_kwargs.otlp_traces_endpoint", target, "derived from OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 def fill_answers(filler: Filler, max_tokens: int | None) -> None:

@@ -72,6 +72,7 @@ def resolve(args: dict[str, Any]) -> Resolved:
             filler.note_changes(before, "derived from the hardware", WHY)
             load.fill_engine(filler)
             load.fill_patience(filler, endpoint.request_s)
+            load.fill_tracing(filler)
             load.fill_answers(filler, endpoint.max_tokens)
     if len(given) == len(whole["llm_configs"]):  # a path to another file says nothing before it is read
         endpoint = Endpoint.of(block, max_in_flight=load.in_flight(given))

@@ -58,6 +58,7 @@ def resolve(args: dict[str, Any], kind: hardware.Kind | None = None, efa: bool |
     endpoint = Endpoint.of(given, request_s=ours.request_s, max_in_flight=load.in_flight([whole["decode_config"]]))
     for role in ROLES:
         load.fill_patience(Filler(whole[role], role, origin), endpoint.request_s)
+        load.fill_tracing(Filler(whole[role], role, origin))
     load.fill_answers(Filler(whole["decode_config"], "decode_config", origin), endpoint.max_tokens)
     ingress = Filler(whole.setdefault("ingress_deployment_config", {}), "ingress_deployment_config", origin)
     load.fill_ingress(ingress, endpoint.max_in_flight or load.INGRESS_ONGOING)

@@ -42,13 +42,19 @@ def first_token(base: str, model: str, timeout_s: float = 120.0) -> str:
     raise ValueError(refusal)
 
 
-def wait_for_tokens(base: str, deadline_s: float, pause_s: float = 0.5) -> dict[str, str]:
-    """Model → route that gave a token, for every model. Raises TimeoutError with the last reason."""
+def wait_for_tokens(base: str, deadline_s: float, pause_s: float = 0.5, keyed: bool = False) -> dict[str, str]:
+    """Model → route that gave a token, for every model. Raises TimeoutError with the last reason.
+
+    keyed: the endpoint wants an API key, of which only hashes may be known here. GET /ready is asked then: each
+    replica has computed a token before it says so.
+    """
     end = time.monotonic() + deadline_s
     done: dict[str, str] = {}
     reason = "no answer"
     while time.monotonic() < end:
         try:
+            if keyed:
+                return dict.fromkeys(_call(f"{base}/ready", None, 10.0)["models"], "/ready")
             for model in models(base):
                 if model not in done:
                     done[model] = first_token(base, model)

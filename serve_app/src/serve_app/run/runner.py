@@ -173,7 +173,8 @@ def _tokens(spec: Spec) -> None:
         if prefix is None or not application["import_path"].startswith(("serve_app:", "ray.serve.llm:")):
             continue  # not an OpenAI endpoint: Serve's word that it runs is all there is
         base = probe.url(spec.host, spec.port, prefix)
-        routes = probe.wait_for_tokens(base, max(1.0, end - time.monotonic()))
+        keyed = bool(((application.get("args") or {}).get("endpoint") or {}).get("keys_file"))
+        routes = probe.wait_for_tokens(base, max(1.0, end - time.monotonic()), keyed=keyed)
         for model, route in routes.items():
             say("first_token", f"{model} gave a token through {prefix.rstrip('/')}{route}", model=model)
         found |= dict.fromkeys(routes, base)
