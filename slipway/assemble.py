@@ -22,8 +22,10 @@ from slipway.image.config import ImageLayer, image_config
 from slipway.image.definition import base_labels, labels, reference, runtime
 from slipway.image.layout import write_layout
 from slipway.image.manifest import CONFIG, Document, canonical, manifest
+from slipway.layers import index_bundle, records, wheels
 from slipway.layers.cache import CachedLayer, LayerCache
 from slipway.layers.pool import WorkerPool
+from slipway.layers.remote import RemoteCache
 from slipway.lock import file
 from slipway.lock.check import StaleLock, differences
 from slipway.lock.model import Artifact, Lock
@@ -37,7 +39,12 @@ from slipway.store.fetch import FetchOptions, bytes_to_fetch, fetch_artifacts
 
 @dataclass(frozen=True)
 class Request:
-    """Which image, from where, and where it goes. root: the checkout."""
+    """Which image, from where, and where it goes. root: the checkout.
+
+    remote:      a layer cache in a registry, asked before anything is fetched or made
+    push_layers: push the finished layers there
+    record:      committed list to write, of which bytes belong to which key
+    """
 
     selection: Selection
     lock: Lock
@@ -49,6 +56,9 @@ class Request:
     jobs: int
     sandbox: str = "strong"
     base: Base | None = None
+    remote: RemoteCache | None = None
+    push_layers: bool = False
+    record: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,8 @@ def _made(request: Request, progress: Progress) -> Image:
     for wheel, content in found.made.items():
         if not request.store.has(wheel):
             request.store.add_bytes(content)
+    if request.remote is not None:
+        first, found = from_remote(request, request.remote, first, found, progress)
     if found.missing:
         fetch_artifacts([wheel for wheel in found.missing if not wheel.made], request.store, request.fetch, progress)
         first, found = plan(request)
@@ -151,7 +163,61 @@ def _made(request: Request, progress: Progress) -> Image:
         layers = make_layers(first, context)
     image = write_image(request, first, layers)
     remember(first, request.cache)
+    shared = [*layers, *_indexes(request, found)]
+    if request.record is not None:
+        names = [*(layer.recipe.name for layer in first.layers), index_bundle.KIND]
+        written = zip(names, shared, strict=False)
+        records.write(request.record, [(name, layer.key, layer.blob) for name, layer in written])
+    if request.remote is not None and request.push_layers:
+        with progress.step("push layers", len(shared)) as step:
+            sent = 0
+            for layer in shared:
+                sent += request.remote.put(layer)
+                step.advance()
+            step.note(f"{sent} of {len(shared)} were new")
     return image
+
+
+def _indexes(request: Request, found: Recipes) -> list[CachedLayer]:
+    """The bundle of wheels' indexes, where it is wanted and all are known."""
+    if found.indexes is None or not (request.record or request.push_layers):
+        return []
+    made = index_bundle.bundle(request.lock.wheels, found.indexes, request.cache)
+    return [] if made is None else [made]
+
+
+def from_remote(
+    request: Request, remote: RemoteCache, first: Plan, found: Recipes, progress: Progress
+) -> tuple[Plan, Recipes]:
+    """Take what the remote cache has, and plan again. Without wheels the layers' keys come from the bundle of indexes;
+    what it says is dropped again where wheels have to be downloaded anyway, so that only wheels decide what is made."""
+    if not first.misses:
+        return first, found
+    brought: list[Path] = []
+    if found.missing and found.indexes is not None:
+        taken = remote.take(index_bundle.bundle_key(request.lock.wheels, found.indexes), request.cache, progress)
+        if taken is not None:
+            index_bundle.unbundle(taken.checked(), found.missing, found.indexes)
+            brought = [found.indexes.path(wheel) for wheel in found.missing]
+            first, found = plan(request)
+    asked = [layer.recipe for layer in first.misses if not layer.recipe.inputs.get("provisional")]
+    with progress.step("layer cache", len(asked)) as step:
+        taken_count = 0
+        for recipe in asked:
+            taken_count += remote.take(recipe.key, request.cache, progress) is not None
+            step.advance()
+        step.note(f"{taken_count} of {len(asked)} layers taken")
+    if remote.refused:
+        progress.warn(
+            f"{len(remote.refused)} layers of the cache stand in no committed list and are made here; "
+            "--trust-cache takes them"
+        )
+    first, found = plan(request)
+    if brought and any(layer.recipe.kind == wheels.KIND for layer in first.misses):
+        for path in brought:
+            path.unlink(missing_ok=True)
+        first, found = plan(request)
+    return first, found
 
 
 def _gated(request: Request, image: Image, progress: Progress) -> None:

@@ -33,6 +33,7 @@ from slipway.lock.tags import image_tags
 from slipway.pins.model import Selection
 from slipway.plan import LayerRecipe
 from slipway.store import Store
+from slipway.wheel.index import Indexes
 from slipway.wheel.paths import Venv
 from slipway.wheel.venv import venv_entries
 
@@ -43,6 +44,7 @@ class Recipes:
 
     missing: wheels that have to be in the store before the keys of their layers are known
     made:    wheels that the driver makes itself, with their bytes
+    indexes: where the indexes of wheels are kept
     notes:   lines for people
     """
 
@@ -50,6 +52,7 @@ class Recipes:
     missing: tuple[Wheel, ...]
     made: Mapping[Wheel, bytes] = field(repr=False, default_factory=dict)
     notes: tuple[str, ...] = ()
+    indexes: Indexes | None = None
 
 
 def recipes(
@@ -95,7 +98,7 @@ def recipes(
         _plain("share", share.entries(root, lock)),
         _ldcache(below),
     )
-    return Recipes(layers, planned.missing, made, planned.notes)
+    return Recipes(layers, planned.missing, made, planned.notes, Indexes(cache.root, venv, excuses=selection.excuses))
 
 
 def _aliases(selection: Selection, lock: Lock) -> dict[Wheel, bytes]:

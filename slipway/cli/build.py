@@ -17,7 +17,9 @@ from slipway.base.find import find_base
 from slipway.cli import common, push
 from slipway.cli.fetch import add_sources, fetch_options
 from slipway.errors import UsageError
+from slipway.layers import records
 from slipway.layers.cache import LayerCache
+from slipway.layers.remote_options import add_layer_cache, remote_cache
 from slipway.pins import load
 from slipway.progress import Progress, open_progress, size_text
 from slipway.store import Store
@@ -52,6 +54,7 @@ def add_image(parser: argparse.ArgumentParser) -> None:
         help="build upon this image of a registry instead of a Debian layer; it needs the suite's Python and glibc, "
         "which is checked first",
     )
+    add_layer_cache(parser)
     common.add_folders(parser)
     add_sources(parser)
     common.add_json(parser)
@@ -72,6 +75,9 @@ def request(args: argparse.Namespace, progress: Progress) -> Request:
         fetch=options,
         jobs=max(args.jobs, 1),
         sandbox=args.sandbox,
+        remote=remote_cache(args, selection, progress),
+        push_layers=args.push_layer_cache,
+        record=records.path(locks.FOLDER, selection.label) if args.record_layers else None,
         base=find_base(args.base, selection, cache, options, progress) if args.base else None,
     )
 
