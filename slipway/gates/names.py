@@ -14,6 +14,7 @@ NAMES = (
     "ownership",
     "pth",
     "runpath",
+    "seams",
     "secrets",
     "setuid",
     "ssh",

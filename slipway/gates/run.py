@@ -22,6 +22,7 @@ from slipway.gates import (
     ownership,
     pth,
     runpath,
+    seams,
     secrets,
     setuid,
     ssh,
@@ -48,6 +49,7 @@ GATES: tuple[Gate, ...] = (
     secrets,
     ssh,
     pth,
+    seams,
     leftovers,
 )
 

@@ -23,6 +23,8 @@ KEPT = re.compile(
     r"|os-release|pip\.conf|apt/sources\.list|apt/sources\.list\.d/[^/]+|apt/auth\.conf(\.d/[^/]+)?)"
     r"|(.*/)?(pyvenv\.cfg|pip\.conf|\.netrc|\.pypirc|\.docker/config\.json|\.dockercfg|\.git-credentials)"
     r"|(.*/)?(site|dist)-packages/([^/]+\.pth|[^/]+\.dist-info/(METADATA|RECORD|direct_url\.json))"
+    r"|(.*/)?site-packages/(serve_app/seams\.json|ray/llm/_internal/serve/([^/]+/)+[^/]+\.py|ray/serve/handle\.py"
+    r"|ray/serve/_private/(request_router/)?[^/]*router\.py|vllm/distributed/kv_transfer/kv_connector/v1/nixl/[^/]+\.py)"
     r"|var/lib/dpkg/(status|status\.d/[^/]+|info/[^/]+\.list)"
 )
 """Paths whose content gates and owners need: a full match."""
