@@ -13,7 +13,7 @@ print(len(rows), len([row for row in rows if row["source"]]), " ".join(gone))
 
 
 def test_every_text_is_where_the_table_says(idle: Container) -> None:
-    rows, with_source, *gone = idle.run("python", "-c", SCRIPT).out.split()
+    rows, with_source, *gone = idle.exec("python", "-c", SCRIPT).out.split()
     assert int(rows) > 300
     assert int(with_source) > 0.9 * int(rows)
     assert gone == []
