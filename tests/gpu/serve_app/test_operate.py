@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import re
 import subprocess
@@ -145,16 +147,53 @@ def test_a_new_key_works_without_a_restart(stack: Operated) -> None:
     assert stack.chat(key=BOB).status == 401
 
 
-def test_nothing_but_the_endpoint_listens_for_others(stack: Operated) -> None:
+def listeners(stack: Operated) -> list[tuple[str, int, str]]:
+    """(address, port, process) of everything that the stack listens on."""
     pids = {str(pid) for pid in _below(stack.process.pid)}
-    found = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
-    ours = [line for line in found.splitlines() if pids & set(re.findall(r"pid=(\d+)", line))]
-    print("\n".join(ours))
-    addresses = {line.split()[3] for line in ours}
-    outside = {address for address in addresses if not address.startswith(("127.", "[::1]", "[::ffff:127."))}
-    assert f"127.0.0.1:{stack.port}" in addresses
-    (Path(stack.log).parent / "listeners.txt").write_text("\n".join(ours))
-    assert outside == set(), sorted(outside)
+    lines = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = []
+    for line in lines:
+        if pids & set(re.findall(r"pid=(\d+)", line)):
+            address, _, port = line.split()[3].rpartition(":")
+            found.append((address, int(port), (re.findall(r'"([^"]+)"', line) or ["?"])[0]))
+    return found
+
+
+def open_to_strangers(port: int) -> list[str]:
+    """What a listener does for somebody without Ray's token."""
+    import grpc
+
+    found = []
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        for path in ("/api/jobs/", "/api/serve/applications/", "/nodes"):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status == 200 and not body.startswith(b"# HELP"):  # numbers for Prometheus, nothing else
+                found.append(f"GET {path}")
+    methods = ("NodeInfoGcsService/GetAllNodeInfo", "NodeManagerService/GetNodeStats", "CoreWorkerService/PushTask",
+               "ActorInfoGcsService/GetAllActorInfo", "InternalKVGcsService/InternalKVKeys")  # fmt: skip
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        for method in methods:
+            try:
+                channel.unary_unary(f"/ray.rpc.{method}")(b"", timeout=1)
+                found.append(method)
+            except grpc.RpcError as error:
+                if error.code().name not in ("UNAUTHENTICATED", "UNIMPLEMENTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"):
+                    found.append(f"{method} {error.code().name}")
+    return found
+
+
+def test_what_listens_is_the_endpoint_or_asks_for_rays_token(stack: Operated) -> None:
+    found = listeners(stack)
+    (stack.log.parent / "listeners.txt").write_text("\n".join(map(str, sorted(found))))
+    assert ("127.0.0.1", stack.port) in {(address, port) for address, port, _ in found}
+    side_channels = [(address, port) for address, port, _ in found if 20000 <= port < 24000]
+    assert len(side_channels) == 2 and {address for address, _ in side_channels} == {"127.0.0.1"}
+    asked = {port: open_to_strangers(port) for address, port, _ in found
+             if port != stack.port and not address.startswith("127.")}  # fmt: skip
+    assert asked and not any(asked.values()), {port: what for port, what in asked.items() if what}
 
 
 def _below(root: int) -> list[int]:

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from typing import Any
 
-from serve_app.pd import placement
+from serve_app.pd import alone, placement
 from serve_app.pd.resolve import Resolved, resolve
 
 logger = logging.getLogger("ray.serve")
@@ -18,7 +18,7 @@ def build(args: dict[str, Any]) -> Any:
     for warning in resolved.warnings:
         logger.warning("%s", warning)
     args = placement.apply(resolved.args, placement.nodes_of_ray(), resolved.settings.allow_same_node)
-    return graph(dataclasses.replace(resolved, args=args))
+    return graph(dataclasses.replace(resolved, args=alone.bind(args)))
 
 
 def graph(resolved: Resolved) -> Any:

@@ -65,16 +65,14 @@ def options(logical_cpus: int, session: Path) -> dict[str, Any]:
     logical_cpus: Ray counts CPUs for placement only. A machine with two cores must still place an ingress, an engine
     and its workers, so what is promised is what the application asks for.
     """
-    # Ray listens on all interfaces whatever it is told. Its ports answer only to this token, which never touches a
+    # Ray listens on all interfaces whatever it is told (a node address of 127.0.0.1 it replaces by the machine's own).
+    # Its ports answer only to this token, which never touches a
     # disk; without it Ray would write one to ~/.ray, which may not be writable.
     if os.environ.get("RAY_AUTH_MODE", "token") == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     memory, folder = _object_store()
     return {
         "address": "local",
-        # A cluster of one node talks to itself: Ray's own ports and the engines' NIXL side channels, which take this
-        # address, are then not to be reached from elsewhere.
-        "_node_ip_address": "127.0.0.1",
         "num_cpus": logical_cpus,
         "include_dashboard": False,
         "object_store_memory": memory,

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from serve_app import errors
+from serve_app.pd.alone import ALONE
 from serve_app.run import probe, processes, ray_local
 
 POLL_S = 0.25
@@ -101,6 +102,8 @@ def run(spec: Spec) -> int:
     from serve_app.run import deploy
 
     session = None if spec.address else ray_local.session_folder()
+    if session is not None:
+        os.environ[ALONE] = "1"
     failed = True
     try:
         deploy.connect(spec, session, say)
