@@ -238,9 +238,9 @@ def failures(repository: Repository) -> Iterator[Repository]:
         yield repository
     except NotHad as error:
         raise PushFailed(
-            f"{repository.reference.host} did not take the image: {error.reason}",
+            f"{repository.reference.host} did not do what was asked: {error.reason}",
             where=error.address,
-            why="what is there already stays and is not sent again; no tag names anything incomplete",
+            why="what a push has brought there stays and is not sent again; no tag names anything incomplete",
             remedy="run the command again; for 401 and 403 log in first (docker login, podman login, or for ECR the "
             "project's role)",
         ) from error

@@ -9,10 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slipway.cli import common
-from slipway.image.config import CREATED
+from slipway.errors import BuildFailed
+from slipway.image.config import CREATED, ImageLayer, image_config
+from slipway.image.definition import RUNTIME
 from slipway.image.definition import labels as labels_of
 from slipway.image.layout import write_layout
 from slipway.image.manifest import CONFIG, MANIFEST, Document, canonical
+from slipway.image.manifest import manifest as manifest_of
+from slipway.layers.blob import BlobWriter
+from slipway.layers.entry import file_entry
+from slipway.layers.tar import write_tar
 from slipway.lock import file, path
 from slipway.pins import load
 from slipway.registry.client import Repository
@@ -56,6 +62,24 @@ def layout(folder: Path, sizes: Sequence[int], labels: Mapping[str, str], seed: 
     manifest = Document(MANIFEST, canonical(document))
     write_layout(folder, manifest, config, made, architecture=arch, reference="slipway:test")
     return manifest.digest
+
+
+def real_layout(folder: Path, files: Mapping[str, bytes], labels: Mapping[str, str]) -> str:
+    """An image of one layer a file, which engines could unpack; returns the manifest's digest."""
+    layers, blobs = [], []
+    for name, content in files.items():
+        target = folder.parent / f"{folder.name}.{name.replace('/', '_')}"
+        with BlobWriter(target) as writer:
+            write_tar([file_entry(name, content)], writer)
+        blob = writer.blob
+        if blob is None:
+            raise BuildFailed("a layer was not finished", where=target)
+        layers.append(ImageLayer(name, "0" * 64, blob))
+        blobs.append((blob.digest, target))
+    config = Document(CONFIG, canonical(image_config("amd64", RUNTIME, layers, labels)))
+    made = manifest_of(config, layers, labels)
+    write_layout(folder, made, config, blobs, architecture="amd64", reference="slipway:test")
+    return made.digest
 
 
 def incomplete(repository: Repository) -> list[str]:

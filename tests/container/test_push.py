@@ -24,7 +24,7 @@ from slipway.registry.client import Repository
 from slipway.registry.reference import parse_reference
 from slipway.sources.http import Http
 from slipway.testing.faults import Fault, faulty
-from slipway.testing.layouts import incomplete, layout, real_labels
+from slipway.testing.layouts import incomplete, layout, real_labels, real_layout
 from slipway.testing.registry import Auth, log_in, registry
 
 SIZES = (1, 5_000, 400_000, 1_500_000)
@@ -219,3 +219,20 @@ def test_cosign_verifies_what_is_signed(plain: int, tmp_path: Path, image: Conte
             words = [cosign, "verify-attestation", *options, "--type", kind, reference]
             subprocess.run(words, env={**os.environ, **environ}, check=True, stdout=subprocess.DEVNULL)
         build("verify", "--registry", reference, "--key", tmp_path / key, "--no-rebuild")
+
+
+def test_two_pushed_images_are_compared(plain: int, tmp_path: Path, image: Content) -> None:
+    """Real layers, so that they can be read: one file each, and one that differs."""
+    references = []
+    for version in ("1", "2"):
+        folder = tmp_path / f"real{version}"
+        labels = {
+            **real_labels(),
+            "io.slipway.version.ray": f"2.6{version}.0",
+            "io.slipway.lock": f"sha256:{version * 64}",
+        }
+        real_layout(folder, {"opt/same": b"same", "opt/other": version.encode()}, labels)
+        build("push", folder, "--registry", f"127.0.0.1:{plain}", "--attest", "none", "--no-moving")
+        references.append(f"127.0.0.1:{plain}/slipway@{read_content(folder).digest}")
+    notes = build("diff", *references, "--markdown", "--cache", tmp_path / "cache").stdout
+    assert "2.61.0" in notes and "2.62.0" in notes and "|" in notes
