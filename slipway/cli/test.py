@@ -25,12 +25,16 @@ from slipway.engine import firewall, session
 from slipway.engine.model import Engine
 from slipway.errors import UsageError
 from slipway.host import process
+from slipway.testing import two_nodes
 from slipway.testing.image import build_and_load
 
 HELP = "run unit, deploy and container tests; brings its own engine where it has to"
 
-SUITES = {name: (name,) for name in ("unit", "deploy", "container", "gpu")}
-SUITES["all"] = tuple(SUITES)
+SUITES: dict[str, tuple[str, ...]] = {name: (name,) for name in ("unit", "deploy", "container")}
+SUITES["gpu"] = ("gpu/fabric", "gpu/nixl", "gpu/kv")
+"""Without gpu/serve_app, which runs with the image's own Python."""
+
+SUITES["all"] = tuple(folder for folders in list(SUITES.values()) for folder in folders)
 DEFAULT = ("unit", "deploy", "container")
 NEEDS_IMAGE = ("container", "gpu")
 TESTS = common.ROOT / "tests"
@@ -66,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report")
     parser.add_argument("--image", metavar="REF", help="test this image, which the engine has, instead of building one")
     build.add_image(parser)
+    two_nodes.add_arguments(parser)
     parser.usage = "build.py test [unit|deploy|container|gpu|all|PATH ...] [OPTIONS] [-- PYTEST OPTIONS]"
     parser.set_defaults(options=[])
     parser.parse_args = functools.partial(_parse, parser.parse_args)  # type: ignore[method-assign,assignment]
@@ -83,16 +88,17 @@ def _parse(parse: Callable[[Sequence[str]], argparse.Namespace], words: Sequence
 
 def run(args: argparse.Namespace) -> int:
     choice = choose(args.words, args.options)
+    nodes = two_nodes.of(args)
     with contextlib.ExitStack() as stack:
         more: dict[str, str] = {}
-        if choice.needs_image:
+        if choice.needs_image and not nodes.nodes:
             before = firewall.take().as_text()
             engine = stack.enter_context(session.available(common.cache_home() / "engine"))
             own = {FIREWALL: before} if engine.address else {}
             image = _named(args.image, engine) if args.image else build_and_load(args, engine)
             more = {**engine.env, **own, IMAGE: image, RUN: f"{os.getpid()}"}
             stack.callback(_remove_containers, engine, more[RUN])
-        return _pytest(pytest_command(choice, args.junit), more)
+        return _pytest(pytest_command(choice, args.junit), {**more, **nodes.as_environment()})
 
 
 def _named(reference: str, engine: Engine) -> str:

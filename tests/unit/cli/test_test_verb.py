@@ -51,12 +51,16 @@ def test_unit_tests_need_no_image(tests: Path) -> None:
 
 def test_all_means_what_is_there(tests: Path) -> None:
     assert verb.choose(["all"], tests=tests).paths == tuple(str(tests / n) for n in ("unit", "deploy", "container"))
-    (tests / "gpu").mkdir()
-    assert verb.choose(["all"], tests=tests).paths[-1] == str(tests / "gpu")
+    for name in ("fabric", "nixl", "kv"):
+        (tests / "gpu" / name).mkdir(parents=True)
+    assert verb.choose(["all"], tests=tests).paths[-1] == str(tests / "gpu/kv")
+    gpu = verb.choose(["gpu"], tests=tests)
+    assert gpu.paths == tuple(str(tests / "gpu" / name) for name in ("fabric", "nixl", "kv"))
+    assert gpu.needs_image
 
 
 def test_a_suite_that_is_not_there_is_wrong_usage(tests: Path) -> None:
-    with pytest.raises(UsageError, match="no gpu tests"):
+    with pytest.raises(UsageError, match="no gpu/fabric tests"):
         verb.choose(["gpu"], tests=tests)
 
 
