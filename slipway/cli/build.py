@@ -29,6 +29,13 @@ HELP = "assemble an image from its lock"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_image(parser)
+    parser.add_argument(
+        "--engine",
+        choices=("none", "docker"),
+        default="none",
+        help="docker: the reference build instead (docker/Dockerfile: BuildKit and uv, the same lock), to "
+        "OUTPUT/rootfs.tar, or into the engine with --load",
+    )
     parser.add_argument("--push", action="store_true", help="push the image afterwards; these options say how:")
     push.add_options(parser)
 
@@ -82,7 +89,27 @@ def request(args: argparse.Namespace, progress: Progress) -> Request:
     )
 
 
+def _reference(args: argparse.Namespace) -> int:
+    """The same lock through BuildKit and uv."""
+    from slipway.engine import session
+    from slipway.image.definition import reference
+    from slipway.reference import build
+
+    if args.push or args.layer_cache or args.base:
+        raise UsageError("the reference build is for comparing: --push, --base and --layer-cache don't go with it")
+    with open_progress() as progress:
+        asked = request(args, progress)
+        asked.output.mkdir(parents=True, exist_ok=True)
+        made = f"{reference(asked.selection)}-reference" if args.load else str(asked.output / "rootfs.tar")
+        with session.available(common.cache_home() / "engine") as engine:
+            build.build(asked, engine, f"type=docker,name={made}" if args.load else f"type=tar,dest={made}", progress)
+    print(json.dumps({"engine": "docker", "output": made}) if args.json else made)
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.engine == "docker":
+        return _reference(args)
     where = push.destination(args) if args.push else None
     variants = list(dict.fromkeys((args.variant or "").split(",")))
     if len(variants) > 1:
