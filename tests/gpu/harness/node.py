@@ -68,13 +68,14 @@ class Node:
         process is gone.
         """
         end = time.monotonic() + timeout
+        gone = 0  # times in a row: a loaded engine may fail to run a command once
         while True:
             said = self.run("cat", log, check=False).out
             if text in said:
                 return
-            gone = pid and self.run("kill", "-0", str(pid), check=False).code != 0
-            if gone or time.monotonic() > end:
-                why = "its process is gone" if gone else f"not within {timeout:.0f} s"
+            gone = gone + 1 if pid and self.run("kill", "-0", str(pid), check=False).code != 0 else 0
+            if gone > 2 or time.monotonic() > end:
+                why = "its process is gone" if gone > 2 else f"not within {timeout:.0f} s"
                 raise BuildFailed(f"{self.name} did not say {text!r}: {why}", where=log, why=said[-6000:])
             time.sleep(1)
 

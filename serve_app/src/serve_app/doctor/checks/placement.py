@@ -10,8 +10,8 @@ from serve_app.doctor.node import Node
 
 WHY = "https://github.com/openucx/ucx/issues/9906"
 SAME_GPU = (
-    "prefill and decode share one GPU: UCX finds no CUDA IPC within it and silently takes tcp. Measured on an H200: "
-    "0.45 GB/s, where a CUDA IPC copy does 1097 GB/s"
+    "prefill and decode share one GPU: UCX may silently take tcp within it. Measured on an H200: 0.45 GB/s with NIXL "
+    "1.3.1, where a CUDA IPC copy does 1097 GB/s and NIXL 1.3.2 took CUDA IPC; --measure names what is taken here"
 )
 
 
