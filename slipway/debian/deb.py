@@ -9,9 +9,12 @@ import contextlib
 import gzip
 import io
 import lzma
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
+
+import zstandard
 
 from slipway.errors import WrongArtifact
 from slipway.inspect.untar import TarReader
@@ -76,7 +79,7 @@ def tar_in(file: BinaryIO, name: str, which: str) -> Iterator[TarReader]:
         if member.split(".")[0] == which and member.split(".")[1:2] == ["tar"]:
             try:
                 yield TarReader(_decompressed(file, start, size, member, name), f"{name}, {member}")
-            except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as problem:
+            except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as problem:
                 raise _damaged(name, f"{member} can't be decompressed: {problem}") from problem
             return
     raise _damaged(name, f"it has no {which}.tar")
@@ -90,8 +93,6 @@ def _decompressed(file: BinaryIO, start: int, size: int, member: str, name: str)
     if suffix == "gz":
         return gzip.open(content)
     if suffix == "zst":
-        import zstandard
-
         return zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
     if suffix == "tar":
         return content
@@ -114,6 +115,30 @@ def content(path: Path, wanted: str) -> bytes | None:
             if member.path == wanted and member.kind == "file":
                 return b"".join(tar.content())
     return None
+
+
+def unpack(deb: Path, root: Path, wanted: Callable[[str], bool]) -> None:
+    """Write the files of a package for which `wanted` (a path without leading "/") is true below `root`, for programs
+    that the driver itself runs.
+
+    Regular files and relative symlinks that stay inside; owners, times and special files are left out.
+    Raises WrongArtifact when it is no .deb.
+    """
+    with open_tar(deb, "data") as tar:
+        for member in tar:
+            if not wanted(member.path):
+                continue
+            target = root / member.path
+            if member.kind == "symlink":
+                end = posixpath.normpath(posixpath.join(posixpath.dirname(member.path), member.target))
+                if not member.target.startswith("/") and not end.startswith(".."):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.symlink_to(member.target)
+            elif member.kind == "file":
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as file:
+                    file.writelines(tar.content())
+                target.chmod(0o755 if member.mode & 0o100 else 0o644)
 
 
 def _damaged(name: str, why: str) -> WrongArtifact:

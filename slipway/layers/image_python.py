@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from slipway.debian.deb import unpack
 from slipway.errors import MissingError, UsageError
-from slipway.layers.debfile import unpack
 from slipway.layers.key import layer_key
 from slipway.lock.model import Artifact, Deb
 

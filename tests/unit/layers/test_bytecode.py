@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from slipway.debian.deb import unpack
 from slipway.errors import InvalidInput, UsageError, WrongArtifact
 from slipway.layers import bytecode as module
 from slipway.layers.bytecode import NO_BYTECODE, Bytecode, compiled, compiler, dump_list, pyc_path, read_list
 from slipway.layers.cache import LayerCache
-from slipway.layers.debfile import unpack
 from slipway.layers.image_python import ImagePython, image_python, python_debs
 from slipway.layers.wheels import Options, build_group, plan_wheels
 from slipway.lock.model import Deb
@@ -181,12 +181,18 @@ def make_deb(path: Path, kind: str = "xz", files: dict[str, bytes] | None = None
 
 @pytest.mark.parametrize("kind", ["xz", "zst", ""])
 def test_deb(tmp_path: Path, kind: str) -> None:
-    files = {"./usr/bin/tool": b"tool", "./etc/x": b"1", "../../evil": b"2"}
+    files = {"./usr/bin/tool": b"tool", "./etc/x": b"1"}
     unpack(make_deb(tmp_path / "x.deb", kind, files), tmp_path / "a/root", lambda path: path.startswith("usr/"))
     found = {path.relative_to(tmp_path / "a/root").as_posix() for path in (tmp_path / "a/root").rglob("*")}
     assert found == {"usr", "usr/bin", "usr/bin/tool", "usr/lib", "usr/lib/in"}
     assert (tmp_path / "a/root/usr/lib/in").read_bytes() == b"tool"
     assert os.access(tmp_path / "a/root/usr/bin/tool", os.X_OK)
+
+
+def test_a_deb_that_leads_out_of_its_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongArtifact, match="leads out"):
+        unpack(make_deb(tmp_path / "x.deb", "xz", {"../../evil": b"2"}), tmp_path / "a/root", lambda path: True)
+    assert not (tmp_path / "evil").exists()
 
 
 @pytest.mark.parametrize("damage", [lambda raw: b"x" + raw, lambda raw: raw[:150], lambda raw: raw[:-300]])
