@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from slipway.cli import common
+from slipway.errors import MissingError
 from slipway.push.content import Content, read_content
 from slipway.push.tags import image_tags
 from slipway.registry.client import Repository
@@ -26,6 +26,7 @@ from slipway.sources.http import Http
 from slipway.testing.faults import Fault, faulty
 from slipway.testing.layouts import incomplete, layout, real_labels, real_layout
 from slipway.testing.registry import Auth, log_in, registry
+from slipway.testing.tools import later_debian
 
 SIZES = (1, 5_000, 400_000, 1_500_000)
 
@@ -192,8 +193,12 @@ def test_no_registry_is_wrong_usage(image: Content) -> None:
 
 def test_cosign_verifies_what_is_signed(plain: int, tmp_path: Path, image: Content) -> None:
     """Also a key file of cosign's own, and both keys after a rotation."""
-    cosign = shutil.which("cosign") or pytest.skip("cosign is not installed (Debian 13: apt-get install cosign)")
-    environ = {"COSIGN_PASSWORD": "secret", "HOME": str(tmp_path)}
+    try:
+        cosign = later_debian("cosign", "trixie")
+    except MissingError as error:
+        pytest.skip(f"cosign can't be had here: {error}")
+    path = f"{cosign.parent}:{os.environ['PATH']}"
+    environ = {"COSIGN_PASSWORD": "secret", "HOME": str(tmp_path), "PATH": path}
     subprocess.run([cosign, "generate-key-pair"], cwd=tmp_path, env={**os.environ, **environ}, check=True)
     subprocess.run(
         ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", tmp_path / "new.pem"], check=True
