@@ -22,6 +22,7 @@ from slipway.registry.client import Repository
 from slipway.registry.pull import pull, resolve
 from slipway.registry.reference import parse_reference
 from slipway.registry.referrers import attach
+from slipway.registry.transfer import Transfer
 from slipway.sources.http import Http
 from slipway.sources.retry import RetryPolicy
 from slipway.supply import cosign
@@ -270,3 +271,23 @@ def test_an_index_with_attestations_is_one_image(place: Place, tmp_path: Path) -
     for blob in place.content.blobs:
         content = (folder / "blobs" / "sha256" / blob.digest[7:]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == blob.digest[7:]
+
+
+def test_a_copy_takes_everything_that_proves_it(place: Place, keys: dict[str, Path]) -> None:
+    place.push(keys["old"])
+    with running() as other:
+        target = Repository(parse_reference(f"{other.host}/elsewhere"), Http(environ={}), {"DOCKER_CONFIG": "/nowhere"})
+        with Progress().step("copy") as step:
+            copied = Transfer(place.repository, target, step).run(("kept",))
+        assert copied.digest == place.content.digest and copied.sent > 0
+        assert other.manifests["kept"][1] == place.content.manifest
+        image = resolve(
+            Repository(
+                parse_reference(f"{other.host}/elsewhere:kept"), Http(environ={}), {"DOCKER_CONFIG": "/nowhere"}
+            ),
+            None,
+        )
+        verdict = {one.name: one.state for one in check(target, image, place.papers, open_public(str(keys["old.pub"])))}
+        assert verdict == RIGHT
+        with Progress().step("copy") as step:
+            assert Transfer(place.repository, target, step).run(("kept",)).sent == 0
