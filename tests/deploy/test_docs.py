@@ -55,11 +55,6 @@ def test_addresses_outside_are_whole() -> None:
             assert re.fullmatch(r"https://[\w.-]+\.[a-z]+(/\S*)?", address), f"{page.name}: {address}"
 
 
-def test_every_placeholder_of_a_page_is_filled() -> None:
-    for page in DOCS.rglob("*.md"):
-        assert not re.search(r"\b(TODO|FIXME|HEADLOSS|XXX)\b", page.read_text()), page.name
-
-
 def test_what_is_made_from_the_code_is_current() -> None:
     """`python3 docs/generate.py` puts it right."""
     done = subprocess.run([sys.executable, str(DOCS / "generate.py"), "--check"], capture_output=True, text=True)
