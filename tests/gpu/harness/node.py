@@ -15,6 +15,12 @@ from slipway.host.process import Result
 PASSED = (*process.DOCKER, "KUBECONFIG", "KUBERNETES_*", "SSH_AUTH_SOCK", "HOME")
 START = 'log=$1; shift; nohup setsid "$@" >"$log" 2>&1 </dev/null & echo $!'
 
+STOP = """
+kill -TERM -- "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 -- "-$1" || exit 0; sleep 1; done
+kill -KILL -- "-$1"
+"""
+
 ADDRESS = """
 import socket
 probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -61,7 +67,7 @@ class Node:
         try:
             yield pid
         finally:
-            self.run("sh", "-c", f"kill -TERM -- -{pid}; sleep 2; kill -KILL -- -{pid}", check=False, timeout=60)
+            self.run("sh", "-c", STOP, "sh", str(pid), check=False, timeout=120)
 
     def wait_for(self, text: str, log: str, timeout: float, pid: int = 0) -> None:
         """Until the text stands in a log file. Fails, showing the log's end, after `timeout` seconds, or when the

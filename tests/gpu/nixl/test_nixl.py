@@ -26,7 +26,7 @@ HARDWARE = {"GPUNETIO": "a BlueField NIC with DOCA"}
 
 def bench(pair: Pair, *options: str, memory: str = "DRAM", tls: str = "tcp") -> dict[str, Any]:
     """A report of kvbench between the nodes."""
-    sizes = "64K,1M,16M,256M,1G" if pair.tier == "full" else "64K,1M,16M"
+    sizes = "64K,1M,16M,64M,256M" if pair.tier == "full" else "64K,1M,16M"
     env = TCP if pair.fabric == "tcp" else {}
     port = next(PORTS)
     log = f"/tmp/kvbench-{port}.log"
