@@ -93,10 +93,13 @@ def run(args: argparse.Namespace) -> int:
 
 def destination(args: argparse.Namespace) -> Any:
     """The repository that the options mean. Raises UsageError: callers ask before they build."""
-    from slipway.pins import load
     from slipway.push.target import target, unset
 
-    pinned = load(common.ROOT / "versions.toml").registry if unset(args.registry) else ""
+    pinned = ""
+    if unset(args.registry):
+        from slipway.pins import load
+
+        pinned = load(common.ROOT / "versions.toml").registry
     return target(args.registry, args.repository, pinned=pinned)
 
 
