@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 
 import jsonschema
@@ -65,7 +66,15 @@ def test_monitors_say_what_the_prometheus_operator_knows(variant: Variant) -> No
 
 
 def test_nothing_is_left_open(variant: Variant) -> None:
-    assert "${" not in manifests.text(variant)
+    for one in manifests.load(variant):
+        assert one["kind"] == "ConfigMap" or "${" not in json.dumps(one)
+
+
+def test_monitoring_brings_the_dashboard() -> None:
+    [found] = [one for one in manifests.load(Variant("pd", ("monitoring",))) if one["kind"] == "ConfigMap"]
+    panels = json.loads(found["data"]["serve_app.json"])["panels"]
+    assert len(panels) > 3
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
 def test_every_manifest_has_the_namespace(variant: Variant) -> None:
