@@ -16,9 +16,9 @@ PASSED = (*process.DOCKER, "KUBECONFIG", "KUBERNETES_*", "SSH_AUTH_SOCK", "HOME"
 START = 'log=$1; shift; nohup setsid "$@" >"$log" 2>&1 </dev/null & echo $!'
 
 STOP = """
-kill -TERM -- "-$1"
-for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 -- "-$1" || exit 0; sleep 1; done
-kill -KILL -- "-$1"
+kill -TERM "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "-$1" || exit 0; sleep 1; done
+kill -KILL "-$1"
 """
 
 ADDRESS = """
