@@ -17,7 +17,7 @@ from pathlib import Path
 from slipway import lock as locks
 from slipway.cli import common
 from slipway.errors import InvalidInput, SlipwayError, UsageError
-from slipway.lock import file
+from slipway.lock import file, matrix
 from slipway.lock.change import Change, changes, refuse_other_bytes, summary
 from slipway.lock.check import StaleLock, check
 from slipway.lock.model import Lock
@@ -95,11 +95,13 @@ def run(args: argparse.Namespace) -> int:
     if failures:
         raise failures[-1]
     if args.json:
-        print(json.dumps({"locks": [item.as_json() for item in done]}, indent=2))
+        support = [row.as_json() for row in matrix.rows(pins)]
+        print(json.dumps({"locks": [item.as_json() for item in done], "support": support}, indent=2))
     else:
         for item in done:
             checked = f"{item.selection.label}: belongs to versions.toml"
             print(checked if args.check else summary(item.selection.label, item.changes, item.lock))
+        print(f"\n{matrix.table(list(matrix.rows(pins)))}")
     return 0
 
 

@@ -78,13 +78,18 @@ class ImagePython:
         return {"PYTHONHOME": str(self.root / "usr"), "PYTHONHASHSEED": "0"}
 
 
+def python_folder(debs: Iterable[Deb]) -> str:
+    """The name of the folder below <root>/python that these packages are unpacked into."""
+    return layer_key("python", {"debs": [deb.sha256 for deb in debs]})[:16]
+
+
 def image_python(debs: tuple[Deb, ...], version: str, store: DebStore, cache_root: Path) -> ImagePython:
     """Unpack the image's Python, once; several processes may ask at a time.
 
     Raises MissingError or WrongArtifact (from the store), MissingError where another machine's code can't be run.
     """
     arch = next(deb.arch for deb in debs if deb.name == "libc6")
-    root = cache_root / "python" / layer_key("python", {"debs": [deb.sha256 for deb in debs]})[:16]
+    root = cache_root / "python" / python_folder(debs)
     if not root.is_dir():
         root.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{root.name}.", suffix=".part", dir=root.parent))

@@ -177,9 +177,10 @@ def make_belonging(world: World) -> None:
         for name, sets in (("bash", ("image",)), ("gcc", ("build",)), ("wget", ("image",)))
     )
     world.path("cuda").parent.mkdir(exist_ok=True)
-    world.path("cuda").write_text(file.dump(Lock("1.0", "cuda", "amd64", selection.checksum, wheels, tuple(
-        replace(deb, file=f"{deb.name}.deb", path=f"pool/{deb.name}.deb") for deb in debs
-    ), installers=(EfaInstaller("aws-efa-installer", "1.50.0", "aws-efa-installer-1.50.0.tar.gz", 7, "b" * 64),))))  # fmt: skip
+    debs = tuple(replace(deb, file=f"{deb.name}.deb", path=f"pool/{deb.name}.deb") for deb in debs)
+    installer = EfaInstaller("aws-efa-installer", "1.50.0", "aws-efa-installer-1.50.0.tar.gz", 7, "b" * 64)
+    lock = Lock("1.0", "cuda", "amd64", selection.checksum, wheels, debs, installers=(installer,))
+    world.path("cuda").write_text(file.dump(lock))
 
 
 def test_check_passes_on_a_lock_that_belongs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
