@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
 Format = Literal["text", "json"]
+_MARKED = re.compile(r"^(?:\x1b\[\d+m)?\([^()]*\bpid=\d+[^()]*\)(?:\x1b\[0m)? (\{.*\})\s*$")
+"""`(ServeReplica:default:Ingress pid=12) {…}`, coloured or not: how Ray passes a worker's lines on."""
 
 
 @dataclass
@@ -30,9 +33,16 @@ class Reporter:
         self._write(line)
 
     def foreign(self, line: str) -> None:
-        """A line of Ray's or vLLM's: as it is, or wrapped so that a JSON log stays JSON throughout."""
-        if self.format == "json" and not line.startswith("{"):
-            line = json.dumps({"event": "log", "message": line})
+        """A line of Ray's or vLLM's: as it is, or wrapped so that a JSON log stays JSON throughout.
+
+        A replica's own JSON line comes with Ray's mark of the process before it, which is taken off.
+        """
+        if self.format == "json":
+            marked = _MARKED.match(line)
+            if marked is not None:
+                line = marked[1]
+            elif not line.startswith("{"):
+                line = json.dumps({"event": "log", "message": line})
         self._write(line)
 
     def _write(self, line: str) -> None:
