@@ -38,10 +38,14 @@ def target(
             "no registry is named to push to",
             remedy=f"--registry HOST[/FOLDER], or set {VARIABLE}, or registry in versions.toml's [push] table",
         )
-    reference = parse_reference(f"{registry.rstrip('/')}/{repository or REPOSITORY}")
-    if reference.tag or reference.digest:
-        raise UsageError(f"{registry!r} names more than a registry and folders in it")
-    return reference
+    folders = registry.partition("://")[2] or registry
+    if "@" in folders or ":" in folders.partition("/")[2]:
+        raise UsageError(
+            f"{registry!r} names more than a registry and folders in it",
+            remedy="name HOST[:PORT][/FOLDER]: the repository below it is `slipway` (--repository NAME), the tags are "
+            "made of the versions (--tag adds one)",
+        )
+    return parse_reference(f"{registry.rstrip('/')}/{repository or REPOSITORY}")
 
 
 def registry_http(reference: Reference, notify: Callable[[str], None] | None = None) -> Http:

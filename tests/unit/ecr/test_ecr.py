@@ -13,6 +13,7 @@ import pytest
 from slipway.ecr.registry import LIFECYCLE, MOVING, Token, prepare_ecr
 from slipway.errors import MissingError, PushFailed
 from slipway.progress import Progress
+from slipway.push.request import prepare
 from slipway.registry.reference import parse_reference
 
 boto3 = pytest.importorskip("boto3")
@@ -117,3 +118,9 @@ def test_a_no_of_aws_is_a_failed_push(client: Any) -> None:
 
     with pytest.raises(PushFailed, match="not authorized"):
         prepare_ecr(WHERE, Progress(), Refusing())
+
+
+def test_a_push_to_ecrs_host_logs_in_with_ecrs_password(client: Any) -> None:
+    repository = prepare(WHERE, Progress())()
+    repository.access._challenge = ("basic", {})
+    assert repository.access.headers("repository:x:push")["Authorization"].startswith("Basic QVdTO")  # AWS:
