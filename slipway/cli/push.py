@@ -57,6 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="sign with this key: a file made by `cosign generate-key-pair` or openssl, or a KMS URI of cosign's",
     )
+    parser.add_argument(
+        "--mount-from",
+        metavar="NAME",
+        default="",
+        help="take blobs over from this repository of the same registry where it has them and allows it",
+    )
     parser.add_argument("--digest-file", type=Path, metavar="FILE", help="write what was pushed as JSON, for pipelines")
 
 

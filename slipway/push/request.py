@@ -47,12 +47,12 @@ def jobs_for(args: argparse.Namespace, folders: Sequence[Path], progress: Progre
 def _job(args: argparse.Namespace, content: Content, progress: Progress) -> Job:
     tags = tags_for(args, content)
     if args.attest == "none" and not args.key:
-        return Job(content, tags)
+        return Job(content, tags, mount_from=args.mount_from)
     from slipway.supply.attach import attachments, index_documents
 
     more = index_documents(content) if args.attest == "index" else ()
     attached = attachments(content, args.key, attest=args.attest, progress=progress)
-    return Job(content, tags, more, attached)
+    return Job(content, tags, more, attached, args.mount_from)
 
 
 def tags_for(args: argparse.Namespace, content: Content) -> Tags:

@@ -185,6 +185,25 @@ def test_a_dry_run_sends_nothing(plain: int, image: Content) -> None:
     assert plan["bytes_to_send"] == 0
 
 
+def test_blobs_are_taken_over_from_another_repository(plain: int, image: Content) -> None:
+    words = ("push", image.layout.folder, "--attest", "none", "--json", "--registry")
+    build(*words, f"127.0.0.1:{plain}/staging")
+    more = ("--mount-from", "staging/slipway")
+    (moved,) = json.loads(build(*words, f"127.0.0.1:{plain}/production", *more).stdout)["images"]
+    assert moved["bytes_sent"] == 0
+    assert is_whole(there(plain, "production/slipway"), image)
+
+
+def test_copied_with_its_proofs(plain: int, tmp_path: Path, image: Content) -> None:
+    build("push", image.layout.folder, "--registry", f"127.0.0.1:{plain}")
+    with registry(tmp_path / "other", "htpasswd") as port:
+        environ = log_in(tmp_path / "docker", f"127.0.0.1:{port}")
+        source, target = f"127.0.0.1:{plain}/slipway:2.60-cpu", f"127.0.0.1:{port}/kept:2.60-cpu"
+        build("copy", source, target, environ=environ)
+        build("verify", "--registry", target, "--no-rebuild", environ=environ)
+        assert not incomplete(there(port, "kept", environ))
+
+
 def test_no_registry_is_wrong_usage(image: Content) -> None:
     environ = {name: value for name, value in os.environ.items() if name != "SLIPWAY_REGISTRY"}
     command = [sys.executable, str(common.ROOT / "build.py"), "push", str(image.layout.folder)]
