@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-ENTRYPOINT = Path(__file__).resolve().parents[3] / "docker" / "rootfs" / "opt" / "slipway" / "entrypoint"
+FILES = Path(__file__).resolve().parents[3] / "docker" / "rootfs" / "opt" / "slipway"
+
+
+def entrypoint(tmp_path: Path) -> Path:
+    """The entrypoint, reading its environment file from the checkout instead of from /opt/slipway."""
+    copy = tmp_path / "entrypoint"
+    copy.write_text((FILES / "entrypoint").read_text().replace(". /opt/slipway/", f". {FILES}/"))
+    return copy
 
 
 def run(tmp_path: Path, *command: str, user: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -19,8 +26,8 @@ def run(tmp_path: Path, *command: str, user: int | None = None, **environment: s
     (tools / "serve_app").write_text('#!/bin/sh\necho serve_app "$@"\n')
     (tools / "serve_app").chmod(0o755)
     return subprocess.run(
-        ["sh", str(ENTRYPOINT), *command],
-        env={"PATH": f"{tools}:/usr/bin:/bin", "TMPDIR": str(tmp_path), **environment},
+        ["sh", str(entrypoint(tmp_path)), *command],
+        env={"PATH": f"{tools}:/usr/bin:/bin:/opt/venv/bin", "TMPDIR": str(tmp_path), **environment},
         user=user, group=0 if user else None, extra_groups=[] if user else None,
         capture_output=True, text=True, timeout=20,
     )  # fmt: skip
@@ -66,7 +73,7 @@ def test_an_arbitrary_user_gets_a_name_and_a_home(tmp_path: Path, home: str) -> 
 
 def test_the_command_takes_the_shells_place_and_gets_the_signals(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        ["sh", str(ENTRYPOINT), "sh", "-c", "trap 'exit 9' TERM; echo $$; while :; do sleep 0.05; done"],
+        ["sh", str(entrypoint(tmp_path)), "sh", "-c", "trap 'exit 9' TERM; echo $$; while :; do sleep 0.05; done"],
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
