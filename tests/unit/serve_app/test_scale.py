@@ -81,7 +81,9 @@ def test_the_rules_are_where_serve_looks_for_them() -> None:
     assert scaling["decode"]["policy"]["policy_function"] == "serve_app.scale.policy:Decode"
     assert scaling["decode"]["policy"]["policy_kwargs"] == {"kv_use": policy.KV_TARGET}
     origin = resolved.origin["decode_config.deployment_config.autoscaling_config.policy.policy_function"]
-    assert origin.startswith("default")
+    assert origin == "default: by KV use"
+    kwargs = "prefill_config.deployment_config.autoscaling_config.policy.policy_kwargs.tokens_per_replica"
+    assert resolved.origin[kwargs] == "default"
     own = {**SCALING, "target_ongoing_requests": 3}
     kept = resolve({**SHORT, "decode": {"autoscaling": own}}, "cpu", efa=False)
     assert "policy" not in kept.args["decode_config"]["deployment_config"]["autoscaling_config"]
