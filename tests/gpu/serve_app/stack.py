@@ -52,6 +52,48 @@ class Stack:
         """The same for GET."""
         return self._open(self._request(path), 30.0)
 
+    def head(self, path: str, body: dict[str, Any]) -> tuple[int, float, dict[str, str]]:
+        """Status, seconds and headers (names in small letters) of an answer whose body does not matter."""
+        start = time.monotonic()
+        try:
+            with OPENER.open(self._request(path, body), timeout=120.0) as response:
+                response.read()
+                status, headers = response.status, response.headers
+        except urllib.error.HTTPError as error:
+            error.read()
+            status, headers = error.code, error.headers
+        return status, time.monotonic() - start, {name.lower(): value for name, value in headers.items()}
+
+    def usage(self) -> dict[str, float]:
+        """Role → share of KV blocks in use (the fullest replica).
+
+        Tiny requests first: an engine's gauge moves with its steps only, and shows what was in use at the last one.
+        """
+        for _ in range(2):
+            self.post("/v1/completions", {"model": "demo", "prompt": f"tick {time.time_ns()}", "max_tokens": 1})
+            time.sleep(0.2)
+        found: dict[str, float] = {}
+        for labels, value in self.samples("vllm:kv_cache_usage_perc"):
+            for role in ("prefill", "decode"):
+                if f'role="{role}"' in labels:
+                    found[role] = max(found.get(role, 0.0), value)
+        return found
+
+    def expired(self) -> float:
+        """Prompts whose lease ran out on prefill before decode said that it had read them."""
+        return sum(value for _, value in self.samples("vllm:nixl_num_kv_expired_reqs_total"))
+
+    def samples(self, name: str) -> list[tuple[str, float]]:
+        """Labels and value of a metric's samples."""
+        lines = [line for line in self.text("/metrics").splitlines() if line.startswith(name + "{")]
+        return [(line.rsplit(" ", 1)[0], float(line.rsplit(" ", 1)[1])) for line in lines]
+
+    def text(self, path: str) -> str:
+        """A GET's body as text."""
+        with OPENER.open(self._request(path), timeout=30.0) as response:
+            found: str = response.read().decode()
+        return found
+
     @staticmethod
     def _open(request: urllib.request.Request, timeout_s: float) -> tuple[int, Any, float]:
         start = time.monotonic()
@@ -80,25 +122,90 @@ class Stack:
         raise TimeoutError(f"still degraded after {timeout_s} s: {body}")
 
 
-def configuration(model: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Places:
+    """Custom resources of the nodes that the parts of a stack go to; without them all share one node.
+
+    prefill, decode: also how many replicas. environment: for the engines. kv_transfer: more of that block.
+    """
+
+    front: str = ""
+    prefill: tuple[str, int] = ("", 1)
+    decode: tuple[str, int] = ("", 1)
+    environment: tuple[tuple[str, str], ...] = ()
+    kv_transfer: tuple[tuple[str, Any], ...] = ()
+
+
+HERE = Places(kv_transfer=(("allow_same_node", True),))
+
+
+def configuration(model: Path, places: Places = HERE) -> dict[str, Any]:
     """Prefill/decode at /, the same model on one node at /single."""
-    role = {"runtime_env": ENVIRONMENT}
-    # 40 blocks of 128 tokens: prefill's pool is small, and busy with a few long prompts.
-    small = {"runtime_env": ENVIRONMENT, "engine": {"num_gpu_blocks_override": 40}}
-    split = {
+    environment = {"env_vars": {**ENVIRONMENT["env_vars"], **dict(places.environment)}}
+    split: dict[str, Any] = {
         "model": {"id": "demo", "source": str(model), "engine": ENGINE},
-        "prefill": small, "decode": role, "kv_transfer": {"allow_same_node": True},
+        "kv_transfer": dict(places.kv_transfer),
+    }
+    for role in ("prefill", "decode"):
+        resource, replicas = getattr(places, role)
+        split[role] = {"runtime_env": environment, "replicas": replicas, **_bundle(resource)}
+    # 40 blocks of 128 tokens: prefill's pool is small, and busy with a few long prompts.
+    split["prefill"]["engine"] = {"num_gpu_blocks_override": 40}
+    ingress: dict[str, Any] = {"num_replicas": 1}
+    if places.front:
+        ingress["ray_actor_options"] = {"num_cpus": 1, "resources": {places.front: 0.01}}
+    split["ingress"] = ingress
+    engine: dict[str, Any] = {
+        "model_loading_config": {"model_id": "demo", "model_source": str(model)}, "engine_kwargs": ENGINE,
+        "runtime_env": ENVIRONMENT, "deployment_config": {"num_replicas": 1},
     }  # fmt: skip
-    one = {
-        "llm_configs": [{
-            "model_loading_config": {"model_id": "demo", "model_source": str(model)}, "engine_kwargs": ENGINE,
-            "runtime_env": ENVIRONMENT, "deployment_config": {"num_replicas": 1}}],
-        "ingress_deployment_config": {"num_replicas": 1},
-    }  # fmt: skip
+    if places.front:
+        engine["placement_group_config"] = _bundle(places.front)["placement"]
+    one = {"llm_configs": [engine], "ingress_deployment_config": ingress}
     return {"applications": [
         {"name": "pd", "route_prefix": "/", "import_path": "serve_app:build_pd_app", "args": split},
         {"name": "single", "route_prefix": "/single", "import_path": "serve_app:build_app", "args": one},
     ]}  # fmt: skip
+
+
+def _bundle(resource: str) -> dict[str, Any]:
+    return {"placement": {"bundles": [{"CPU": 1, resource: 0.01}]}} if resource else {}
+
+
+def _model(folder: Path) -> Path:
+    model = folder / "model"
+    if not model.exists():
+        command = [sys.executable, "-m", "serve_app", "demo-model", str(model)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return model
+
+
+def note(name: str, figures: Any) -> None:
+    """Adds what was measured to the file that $SERVE_APP_FIGURES names."""
+    path = os.environ.get("SERVE_APP_FIGURES")
+    if path:
+        whole = json.loads(Path(path).read_text()) if Path(path).exists() else {}
+        Path(path).write_text(json.dumps({**whole, name: figures}, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def spread(folder: Path, cluster: Any, places: Places) -> Iterator[Stack]:
+    """A stack on the nodes of a cluster (cluster.Cluster) that is up."""
+    config = folder / "spread.yaml"
+    config.write_text(json.dumps(configuration(_model(folder), places)))
+    log = folder / "spread.log"
+    arguments = ["-m", "serve_app", "serve", str(config), "--host", "0.0.0.0", "--port", "8000",
+                 "--address", f"{cluster.address(cluster.head)}:6399"]  # fmt: skip
+    with log.open("wb") as out:
+        process = cluster.popen(cluster.head, arguments, out)
+    try:
+        _wait(process, log)
+        stack = Stack(f"http://{cluster.address(cluster.head)}:8000", log, process)
+        stack.wait_whole()
+        yield stack
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
 
 
 @contextlib.contextmanager
@@ -108,10 +215,8 @@ def running(folder: Path, port: int = 8765) -> Iterator[Stack]:
     if given:
         yield Stack(given.rstrip("/"), None, None)
         return
-    model = folder / "model"
-    subprocess.run([sys.executable, "-m", "serve_app", "demo-model", str(model)], check=True, stdout=subprocess.DEVNULL)
     config = folder / "stack.yaml"
-    config.write_text(json.dumps(configuration(model)))
+    config.write_text(json.dumps(configuration(_model(folder))))
     log = folder / "stack.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from stack import Stack, engine_core, replicas
+from stack import ENGINE, Stack, engine_core, note, replicas
+
+LEAVERS = int(os.environ.get("SERVE_APP_LEAVERS", "500"))
 
 
 def ask(stack: Stack, number: int, base: str = "") -> tuple[int, Any, float]:
@@ -116,11 +121,87 @@ def test_kv_older_than_its_lease_is_not_read(stack: Stack) -> None:
         assert "KV lease refused" in stack.log.read_text(errors="replace")
 
 
-def test_clients_that_leave_block_nothing(stack: Stack) -> None:
+def leave(stack: Stack, number: int) -> None:
+    """A request whose client goes away after a random time: in the queue, in prefill, between, in the stream."""
+    dice = random.Random(number)  # noqa: S311 - no secret
+    text = f"{number} {time.time_ns()} leave " + "and copy " * dice.choice([5, 50, 400, 800])
+    body = {"model": "demo", "prompt": text, "max_tokens": 300, "stream": dice.random() < 0.7, "ignore_eos": True}
+    if dice.random() < 0.15:
+        body["n"] = 2
+    data = json.dumps(body).encode()
+    host, _, port = stack.url.removeprefix("http://").partition(":")
+    lines = ["POST /v1/completions HTTP/1.1", "host: x", "content-type: application/json"]
+    head = "\r\n".join([*lines, f"content-length: {len(data)}", "", ""])
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(head.encode() + data)
+        time.sleep(dice.choice([0.0, 0.02, 0.1, 0.3, 0.6, 1.2]) * (0.5 + dice.random()))
+
+
+def test_clients_that_leave_leak_no_block(stack: Stack) -> None:
     stack.wait_whole()
-    for number in range(20):
-        body = {"model": "demo", "prompt": f"{number} leave " * 200, "max_tokens": 500}
-        with stack.stream("/v1/completions", body) as response:
-            for _ in range(number % 4):
-                response.readline()
-    assert max(ask(stack, number)[2] for number in range(5)) < 5
+    idle = stack.usage()
+    before = stack.expired()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: leave(stack, number), range(LEAVERS)))
+    start = time.monotonic()
+    while (now := stack.usage()) != idle and time.monotonic() - start < 30:
+        time.sleep(0.3)
+    seconds = time.monotonic() - start
+    note("leavers", {"number": LEAVERS, "idle": idle, "after": now, "seconds": seconds,
+                     "expired": stack.expired() - before, "counts": stack.state()["counts"]})  # fmt: skip
+    assert now == idle
+    assert seconds < 5
+    assert stack.expired() == before, "a lease ran out: somebody was not told"
+
+
+def test_two_hundred_in_a_row(stack: Stack) -> None:
+    stack.wait_whole()
+    answers = [ask(stack, number) for number in range(200)]
+    slowest = sorted(seconds for _, _, seconds in answers)
+    note("two_hundred", {"median": slowest[100], "most": slowest[-1]})
+    assert [status for status, _, _ in answers] == [200] * 200
+    assert slowest[-1] < 5
+
+
+def load(stack: Stack, clients: int, seconds: float) -> list[tuple[int, float, str | None]]:
+    """Status, seconds and Retry-After of each answer to clients that ask without a pause."""
+    end = time.monotonic() + seconds
+    found: list[tuple[int, float, str | None]] = []
+
+    def one(client: int) -> None:
+        number = 0
+        while time.monotonic() < end:
+            number += 1
+            prompt = f"{client}-{number} at {time.time_ns()}: the licensee"
+            body = {"model": "demo", "prompt": prompt, "max_tokens": 24, "temperature": 0, "ignore_eos": True}
+            status, took, headers = stack.head("/v1/completions", body)
+            found.append((status, took, headers.get("retry-after")))
+            if status == 429:
+                time.sleep(0.2)
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(one, range(clients)))
+    return found
+
+
+def test_overload(stack: Stack) -> None:
+    """Capacity: as many clients as decode runs sequences."""
+    stack.wait_whole()
+    capacity = ENGINE["max_num_seqs"]
+    load(stack, capacity, 5)
+    calm, wild = load(stack, capacity, 25), load(stack, 4 * capacity, 25)
+    accepted = sorted(seconds for status, seconds, _ in wild if status == 200)
+    refused = sorted(seconds for status, seconds, _ in wild if status == 429)
+    usual = sorted(seconds for status, seconds, _ in calm if status == 200)
+    p99, usual99 = (values[int(0.99 * len(values))] for values in (accepted, usual))
+    note("overload", {
+        "accepted": len(accepted), "refused": len(refused), "p99": p99, "p99_at_capacity": usual99,
+        "refused_median": refused[len(refused) // 2] if refused else None,
+        "refused_p99": refused[int(0.99 * len(refused))] if refused else None,
+        "statuses": sorted({status for status, _, _ in wild + calm}),
+    })  # fmt: skip
+    assert {status for status, _, _ in wild} == {200, 429}
+    assert {status for status, _, _ in calm} == {200}
+    assert all(after and int(after) > 0 for status, _, after in wild if status == 429)
+    assert p99 <= 1.5 * usual99
+    assert refused[len(refused) // 2] < 0.1

@@ -40,6 +40,7 @@ SIGNATURES: list[tuple[Any, str, list[str]]] = [
     (NixlBaseConnector, "__init__", ["self", "vllm_config", "role", "kv_cache_config"]),
     (NixlPullConnectorScheduler, "get_num_new_matched_tokens", ["self", "request", "num_computed_tokens"]),
     (NixlBaseConnectorScheduler, "_stop_heartbeat", ["self", "req_id"]),
+    (NixlBaseConnectorScheduler, "build_connector_meta", ["self", "scheduler_output"]),
     (NixlPullConnectorWorker, "start_load_kv", ["self", "metadata"]),
     (NixlPullConnectorWorker, "_read_blocks_for_req", ["self", "req_id", "meta"]),
     (NixlBaseConnectorWorker, "_pop_done_transfers", ["self", "transfers"]),
@@ -82,11 +83,14 @@ def test_what_is_broken_upstream_still_is() -> None:
 
     - the prefill copy keeps min_tokens and n (https://github.com/vllm-project/vllm refuses min_tokens > max_tokens)
     - vLLM answers with the first prompt's kv_transfer_params only
+    - a request's allowed_token_ids stay behind in the batch (https://github.com/vllm-project/vllm/issues/43894)
     """
     from ray.llm._internal.serve.engines.vllm.kv_transfer import base
     from vllm.entrypoints.openai.completion import serving
+    from vllm.v1.worker.gpu_input_batch import InputBatch
 
     clamp = inspect.getsource(base.clamp_request_to_single_token)
     assert "min_tokens" not in clamp
     assert ".n = " not in clamp
+    assert "allowed_token_ids_mask_cpu_tensor[last_req_index].fill_" not in inspect.getsource(InputBatch.condense)
     assert "final_res_batch[0].kv_transfer_params" in inspect.getsource(serving)

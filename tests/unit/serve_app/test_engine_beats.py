@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from serve_app.engine import beats
 from serve_app.engine.beats import Silent, beating, listening
 
 
@@ -108,3 +109,23 @@ def test_the_engines_exception_is_passed_on() -> None:
                 pass
 
     asyncio.run(scenario())
+
+
+def test_a_wait_that_was_given_up_loses_no_item() -> None:
+    async def slow() -> AsyncGenerator[int, None]:
+        await asyncio.sleep(0.05)
+        yield 1
+        yield 2
+
+    async def run() -> list[int]:
+        kept = beats.Kept(slow())
+        with pytest.raises(TimeoutError):
+            await kept.next(0.01)
+        waiting = asyncio.ensure_future(kept.next(1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return [await kept.next(1), await kept.next(1)]
+
+    assert asyncio.run(run()) == [1, 2]

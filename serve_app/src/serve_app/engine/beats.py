@@ -66,6 +66,27 @@ async def next_within(stream: AsyncIterator[Any], seconds: float) -> Any:
     return task.result()
 
 
+class Kept:
+    """A stream that can be waited for again after a wait was given up: no item that is on its way gets lost."""
+
+    def __init__(self, stream: AsyncIterator[Any]) -> None:
+        self.stream = stream
+        self._task: asyncio.Future[Any] | None = None
+
+    async def next(self, seconds: float) -> Any:
+        """The next item. Raises TimeoutError after `seconds`, and StopAsyncIteration."""
+        self._task = self._task or asyncio.ensure_future(anext(self.stream))
+        if not (await asyncio.wait({self._task}, timeout=seconds))[0]:
+            raise TimeoutError
+        task, self._task = self._task, None
+        return task.result()
+
+    def forget(self) -> None:
+        """Nobody will wait any more."""
+        if self._task is not None:
+            _forget(self._task)
+
+
 def _forget(task: asyncio.Future[Any]) -> None:
     """Cancels a task that nobody waits for; its exception is of no interest."""
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

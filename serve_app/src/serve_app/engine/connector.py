@@ -15,6 +15,7 @@ looks at only with `bidirectional_kv_xfer`; with that option nothing is changed 
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from typing import Any
@@ -31,6 +32,8 @@ from serve_app.observe.transfer import Observed
 logger = init_logger(__name__)
 
 EXPIRY = "remote_blocks_expiry_time"
+TOLD = 10_000
+"""Prompts that are remembered as released: more than can be in flight."""
 
 
 class Scheduler(NixlPullConnectorScheduler):  # type: ignore[misc]
@@ -39,18 +42,44 @@ class Scheduler(NixlPullConnectorScheduler):  # type: ignore[misc]
     def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int, bool]:
         """Nothing of the prompt comes from prefill when its lease can't be proven any more."""
         params = request.kv_transfer_params
-        if (
-            params
-            and params.get("do_remote_prefill")
-            and not self.is_bidirectional_kv_xfer_enabled
-            and not lease.runs(params.get(EXPIRY), time.perf_counter())
-        ):
-            logger.warning("KV lease refused (too old to read): request %s is computed here", request.request_id)
+        if not params or not params.get("do_remote_prefill") or self.is_bidirectional_kv_xfer_enabled:
+            return super().get_num_new_matched_tokens(request, num_computed_tokens)  # type: ignore[no-any-return]
+        reason = "released" if _prompt(params) in self._told else ""
+        if not lease.runs(params.get(EXPIRY), time.perf_counter()):
+            reason = "too old to read"
+        if reason:
+            logger.warning("KV lease refused (%s): request %s is computed here", reason, request.request_id)
             # Prefill gets no notification: its blocks are free, or soon will be.
             self._stop_heartbeat(request.request_id)
             request.kv_transfer_params = None
             return 0, False
         return super().get_num_new_matched_tokens(request, num_computed_tokens)  # type: ignore[no-any-return]
+
+    def build_connector_meta(self, scheduler_output: Any) -> Any:
+        """Nothing is said about a prompt to prefill twice: it has given the blocks to others after the first time.
+
+        A second word comes from a release (pd.decode) of a prompt that was read, or told of, by itself. Prefill logs
+        each as "Potentially invalid KV blocks", which must keep its meaning.
+        """
+        if not self.is_bidirectional_kv_xfer_enabled:
+            for req_id, (request, blocks, _) in list(self._reqs_need_recv.items()):
+                prompt = _prompt(request.kv_transfer_params or {})
+                if prompt in self._told and not any(len(group) > 0 for group in blocks):
+                    del self._reqs_need_recv[req_id]
+                self._told[prompt] = None
+            while len(self._told) > TOLD:
+                del self._told[next(iter(self._told))]
+        return super().build_connector_meta(scheduler_output)
+
+    @functools.cached_property
+    def _told(self) -> dict[tuple[Any, Any], None]:
+        """Prompts of prefill's that were read or released, the oldest first."""
+        return {}
+
+
+def _prompt(params: dict[str, Any]) -> tuple[Any, Any]:
+    """What names a prompt that prefill holds."""
+    return params.get("remote_engine_id"), params.get("remote_request_id")
 
 
 class Worker(NixlPullConnectorWorker):  # type: ignore[misc]

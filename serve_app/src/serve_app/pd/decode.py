@@ -36,6 +36,7 @@ from serve_app.pd.warmup import Warmup
 logger = logging.getLogger("ray.serve")
 METRICS_S = 5.0
 
+TRANSFER_MARGIN_S = 3.0
 EXPIRY = "remote_blocks_expiry_time"
 """The field of kv_transfer_params that serve_app.engine.connector reads."""
 
@@ -78,11 +79,16 @@ class DecodeMixin(ServerMixin):
     async def _maybe_prewarm(self) -> None:
         """Not Ray's, which fails the constructor when prefill is not there after 300 s; see Warmup."""
 
-    async def _warm_one(self) -> str:
-        """One token through prefill; the id of the prefill engine that computed it. Raises PrefillFailed."""
+    async def _warm_one(self, probing: bool = False) -> str:
+        """One token through prefill; the id of the prefill engine that computed it. Raises PrefillFailed.
+
+        probing: although the circuit is open.
+        """
         request = CompletionRequest(model=self._llm_config.model_id, prompt=f"ready {uuid.uuid4()}?", max_tokens=1)
         (copy,) = shape.prefill_copies(request, f"warm-{uuid.uuid4()}")
-        (answer,) = await self._prefill_all("completions", [copy], None)
+        if self.circuit.open and not probing:
+            raise PrefillFailed("circuit_open")
+        answer = await self._prefill("completions", copy, None)
         engine = str(answer.kv_transfer_params["remote_engine_id"])
         await self._fetch("completions", copy, answer.kv_transfer_params, None)
         return engine
@@ -130,13 +136,33 @@ class DecodeMixin(ServerMixin):
             own = params[0]
         local = await self._engine(kind, shape.decode_copy(request, own), raw)
         async with contextlib.aclosing(local):
-            # Where decode refuses the request (max_tokens too large, say) or the client goes away, vLLM itself tells
-            # prefill to let go; a second reader would read blocks that are another prompt's by then.
+            try:
+                first = await asyncio.wait_for(anext(local), self._patience())
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise self._stuck() from None
+            except BaseException:
+                self._release(params)
+                raise
             self._count("remote")
             metrics.PREFILLS.labels("remote", "").inc()
             note.put(prefill="remote")
+            yield first
             async for chunk in local:
                 yield chunk
+
+    def _patience(self) -> float:
+        """Seconds until a request with prefill's KV must have begun: as long as KV may be read, and a moment more.
+
+        A transfer that never ends keeps its blocks, and must: NIXL goes on writing into them after the transfer was
+        released (measured; docs/design.md). So the request is begun anew, with other blocks.
+        """
+        return self.settings.lease_s + TRANSFER_MARGIN_S
+
+    def _stuck(self) -> PrefillFailed:
+        self.circuit.trip("transfer")
+        return PrefillFailed("transfer", f"(no end within {self._patience():.0f} s)")
 
     async def _alone(self, kind: str, request: Any, raw: Any) -> AsyncGenerator[Any, None]:
         """Prefill and decode on this engine, a few prompts at a time: the engine also serves running streams."""
@@ -171,9 +197,7 @@ class DecodeMixin(ServerMixin):
             for task in tasks:
                 task.cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
-            held = [(c, a.kv_transfer_params) for c, a in zip(copies, done, strict=True)
-                    if not isinstance(a, BaseException)]  # fmt: skip
-            self._release(kind, held, raw)
+            self._release([answer.kv_transfer_params for answer in done if not isinstance(answer, BaseException)])
             raise
 
     async def _prefill(self, kind: str, copy: Any, raw: Any) -> Any:
@@ -183,15 +207,15 @@ class DecodeMixin(ServerMixin):
             raise PrefillFailed("no_replica")
         sent = time.monotonic()
         signs: list[float] = []
-        stream = self._handle(raw).beating.remote(copy, raw, kind, self.settings.beat_s)
+        stream = beats.Kept(self._handle(raw).beating.remote(copy, raw, kind, self.settings.beat_s))
         try:
-            while isinstance(answer := await beats.next_within(stream, self.settings.silence_s), float):
+            while isinstance(answer := await stream.next(self.settings.silence_s), float):
                 signs = [*signs[:1], answer]
         except asyncio.CancelledError:
-            self._cancel(stream)
+            self._keep(self._abandon(stream))
             raise
         except TimeoutError:
-            self._cancel(stream)
+            self._keep(self._abandon(stream))
             self.circuit.trip("silent")
             raise PrefillFailed("silent", f"({self.settings.silence_s} s)") from None
         except StopAsyncIteration:
@@ -227,18 +251,36 @@ class DecodeMixin(ServerMixin):
             return False
         answer = self._prefill_handle.options(stream=False).alive.remote()
         await asyncio.wait_for(answer, self.settings.silence_s)
+        if self.circuit.reason == "transfer":  # it is there; does KV come through?
+            await asyncio.wait_for(self._warm_one(probing=True), self._patience())
         return True
 
-    @staticmethod
-    def _cancel(stream: Any) -> None:
+    async def _abandon(self, stream: beats.Kept) -> None:
+        """Cancels a prefill. One that had ended already is on its way here and holds its blocks: those are let go."""
         with contextlib.suppress(Exception):
-            stream.cancel()
+            stream.stream.cancel()  # type: ignore[attr-defined] # Serve's response generator
+        end = time.monotonic() + self.settings.lease_s
+        try:
+            while isinstance(answer := await stream.next(max(0.0, end - time.monotonic())), float):
+                pass
+        except BaseException:  # cancelled, as it should be; or it came to nothing
+            stream.forget()
+            return
+        if params := getattr(answer, "kv_transfer_params", None):
+            self._release([params])
 
     # ---- KV ----
 
     async def _fetch_all(self, kind: str, copies: list[Any], params: list[Any], raw: Any) -> None:
-        """Fetches each prompt's KV into this engine's prefix cache, once."""
-        await asyncio.gather(*(self._fetch(kind, copy, p, raw) for copy, p in zip(copies, params, strict=True)))
+        """Fetches each prompt's KV into this engine's prefix cache, once. Raises PrefillFailed if that does not end."""
+        try:
+            fetches = (self._fetch(kind, copy, p, raw) for copy, p in zip(copies, params, strict=True))
+            await asyncio.wait_for(asyncio.gather(*fetches), self._patience())
+        except TimeoutError:
+            raise self._stuck() from None
+        except BaseException:
+            self._release(params)
+            raise
 
     async def _fetch(self, kind: str, copy: Any, params: dict[str, Any], raw: Any) -> None:
         local = await self._engine(kind, shape.fetch_copy(copy, params), raw)
@@ -246,16 +288,23 @@ class DecodeMixin(ServerMixin):
             async for _ in local:
                 pass
 
-    def _release(self, kind: str, held: list[tuple[Any, Any]], raw: Any) -> None:
-        """Makes prefill free blocks that nobody will read, without waiting for its lease to end: by fetching them."""
-        for copy, params in held:
-            self._keep(self._let_go(kind, copy, params, raw))
+    def _release(self, held: list[dict[str, Any]]) -> None:
+        """Makes prefill free blocks that nobody may have read, without waiting for its lease to end.
 
-    async def _let_go(self, kind: str, copy: Any, params: dict[str, Any], raw: Any) -> None:
+        What was told to prefill already is not told twice (serve_app.engine.connector).
+        """
+        for params in held:
+            self._keep(self._let_go(params))
+
+    async def _let_go(self, params: dict[str, Any]) -> None:
         self._count("released")
         metrics.RELEASED.inc()
+        # vLLM's own way for requests that its server refuses: one that is aborted before it begins.
+        tell = getattr(self.engine._engine_client, "notify_kv_transfer_request_rejected", None)
+        if tell is None:
+            return
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._fetch(kind, copy, params, raw), self.settings.lease_s)
+            await tell(f"release-{uuid.uuid4()}", {**params, "do_remote_prefill": True})
 
     # ---- what happened ----
 
