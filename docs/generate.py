@@ -146,6 +146,8 @@ def layers_picture() -> str:
         own = layer["name"] in OWN
         width = 6 if own else max(6, round(560 * layer["input_bytes"] / most))
         size = "" if own else f"{layer['input_bytes'] / 1e6:.0f} MB"
+        if layer["kind"] == "fabric":
+            size += ", most of it the compiler, which stays outside"
         rows.append(rectangle(190, y, width, 18, COLOURS[layer["kind"]]))
         rows.append(text(180, y + 13, layer["name"], "end") + text(198 + width, y + 13, size))
     title = text(
@@ -172,7 +174,7 @@ def pd_picture() -> str:
     ours = resolved.settings
     parts = [
         text(20, 28, "A request's way", size=15),
-        box(20, 110, 130, 60, "client", "POST /v1/chat/completions"),
+        box(20, 110, 150, 60, "client", "POST /v1/chat/completions"),
         box(220, 110, 150, 60, "ingress", "OpenAI routes, :8000"),
         box(
             460, 50, 250, 90, "decode", roles["decode"], f"block_size {engines['decode']['block_size']}", "orchestrates"
@@ -187,7 +189,7 @@ def pd_picture() -> str:
             f"block_size {engines['prefill']['block_size']}",
             f"keeps blocks {ours.lease_s} s",
         ),  # fmt: skip
-        arrow(150, 140, 220, 140, "1"),
+        arrow(170, 140, 220, 140, "1"),
         arrow(370, 132, 460, 105, "2"),
         arrow(520, 140, 520, 210, "3"),
         arrow(650, 210, 650, 140, "4"),
