@@ -13,11 +13,14 @@ import json
 import tempfile
 from pathlib import Path
 
-from slipway.assemble import Image, Request, assemble
+from slipway.assemble import Image, Request, assemble, plan
+from slipway.build import Context
 from slipway.cli import build
 from slipway.errors import UsageError, WrongArtifact
 from slipway.inspect.layout import open_layout
+from slipway.layers import spot
 from slipway.layers.cache import LayerCache
+from slipway.layers.pool import WorkerPool
 from slipway.progress import Progress, open_progress
 from slipway.store.fetch import fetch_artifacts
 
@@ -28,10 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     build.add_image(parser)
     parser.add_argument("--registry", metavar="REF", help="verify this image of a registry: HOST/NAME:TAG or @sha256:…")
     parser.add_argument("--key", metavar="KEY", help="public key (PEM) or KMS URI whose signatures count")
+    parser.add_argument(
+        "--one-layer", action="store_true", help="make one layer of the cache again, chosen at random, and compare it"
+    )
     parser.add_argument("--no-rebuild", action="store_true", help="with --registry: check the documents only")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.one_layer:
+        return _one_layer(args)
     if args.registry:
         return _remote(args)
     if args.key or args.no_rebuild:
@@ -118,4 +126,42 @@ def rebuild(asked: Request, progress: Progress) -> Image:
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="verify-", dir=parent) as folder:
         cache = LayerCache(Path(folder) / "cache", progress.warn)
-        return assemble(dataclasses.replace(asked, cache=cache, output=Path(folder) / "out"), progress)
+        alone = dataclasses.replace(
+            asked, cache=cache, output=Path(folder) / "out", remote=None, push_layers=False, record=None
+        )
+        return assemble(alone, progress)
+
+
+def _one_layer(args: argparse.Namespace) -> int:
+    """Make one layer of the cache again. The one that differs is dropped: whoever put it there, it is not its key's."""
+    with open_progress() as progress:
+        asked = build.request(args, progress)
+        planned, found = plan(asked)
+        layer = spot.choose(planned.layers)
+        made = {wheel.sha256 for wheel in found.made}
+        wanted = [artifact for artifact in layer.recipe.artifacts if artifact.sha256 not in made]
+        fetch_artifacts(wanted, asked.store, asked.fetch, progress)
+        for content in found.made.values():
+            asked.store.add_bytes(content)
+        with progress.step(f"make {layer.recipe.name} again"), WorkerPool(asked.jobs) as pool:
+            context = Context(asked.store, asked.cache, pool, progress, asked.jobs, asked.sandbox)
+            result = spot.check(layer, context)
+    if args.json:
+        document = {
+            "layer": result.name,
+            "cached": result.cached.blob.digest,
+            "made": result.digest,
+            "same": result.same,
+        }
+        print(json.dumps(document, indent=2))
+    if not result.same:
+        result.cached.drop()
+        raise WrongArtifact(
+            f"layer {result.name} of the cache is {result.cached.blob.digest}, its key gives {result.digest}",
+            where=result.cached.path,
+            why="it came from a cache that others write to, or making it is not deterministic",
+            remedy="it was dropped; `python3 build.py verify` makes all of them again",
+        )
+    if not args.json:
+        print(f"layer {result.name} is what its key says: {result.digest}")
+    return 0
