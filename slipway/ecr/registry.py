@@ -26,7 +26,7 @@ EARLY = 900.0
 PUBLIC_REGION = "us-east-1"
 """The only region where ECR Public's API is."""
 
-MOVING = ("*-cuda", "*-cuda-*", "*-cpu", "*-cpu-*64", "sha256-*")
+MOVING = ("*-cuda", "*-cuda-*", "*-cpu", "*-cpu-arm64", "sha256-*")
 """Tags that an otherwise immutable repository lets move (at most five patterns): RELEASE-VARIANT, and the lists of what
 is attached to an image. No immutable tag of slipway.push.tags matches one (a test says so)."""
 
