@@ -55,8 +55,8 @@ def body(text: str, **more: Any) -> dict[str, Any]:
     return {"model": "demo", "prompt": f"{time.time_ns()} {text}", "max_tokens": 8, "temperature": 0, **more}
 
 
-def ask(stack: Stack, text: str = "the licensee may copy", **more: Any) -> tuple[int, Any, float]:
-    return stack.post("/v1/completions", body(text, **more))
+def ask(stack: Stack, text: str = "the licensee may copy", base: str = "") -> tuple[int, Any, float]:
+    return stack.post(f"{base}/v1/completions", body(text))
 
 
 class Caller(threading.Thread):
@@ -153,8 +153,9 @@ def test_prefill_node_killed(spread: Stack, cluster: clusters.Cluster) -> None:
     for caller in callers:
         caller.join(60)
     first = [caller.answer for caller in callers]
-    later = [ask(spread) for _ in range(20)]
-    usual = sorted(spread.post("/single/v1/completions", body("the licensee may copy"))[2] for _ in range(20))[10]
+    pairs = [(ask(spread), ask(spread, base="/single")) for _ in range(20)]  # in turns: both see the same load
+    later = [answer for answer, _ in pairs]
+    usual = sorted(answer[2] for _, answer in pairs)[10]
     median = sorted(a[2] for a in later)[10]
     degraded = spread.get("/ready")[1]["degraded"]
     start = time.monotonic()
