@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,24 @@ def test_waiting_ends_with_the_last_request_or_the_deadline() -> None:
     now[0] = 0.0
     assert cluster.wait(["a"], 5, lambda _: 4, lambda: now[0], pause) == 4
     assert now[0] == pytest.approx(5, abs=cluster.POLL_S)
+
+
+def test_a_handle_that_knows_no_replicas_yet_is_asked_again() -> None:
+    now = [0.0]
+    answers: list[Any] = [RuntimeError("no replicas"), RuntimeError("no replicas"), [{"in_flight": 2}, ValueError()]]
+
+    def ask() -> list[Any]:
+        answer = answers.pop(0) if answers else RuntimeError("gone")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    assert cluster.asked(ask, lambda: now[0], pause) == 2
+    assert cluster.asked(ask, lambda: now[0], pause) == 0
+    assert now[0] < 2 * cluster.KNOWN_S
 
 
 def test_rays_node_gets_another_chance_only_when_it_timed_out() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 ANSWER_S = 3.0
 POLL_S = 0.25
+KNOWN_S = 2.0
+"""A handle knows its replicas after milliseconds; where there are none, this is waited for nothing."""
 
 
 def tell(applications: Iterable[str], on: bool = True) -> int:
@@ -34,11 +36,31 @@ def wait(
 
 
 def _ask(application: str, method: str, *args: Any) -> int:
+    """Sums what the ingress replicas answer. 0 where there is no such application, or no ingress of ours."""
     from ray import serve
 
     try:
-        answer = serve.get_app_handle(application).broadcast(method, *args)
-        found = answer.results(timeout_s=ANSWER_S, return_exceptions=True)
-    except Exception:  # noqa: BLE001 - no such application, no replica, or not an ingress of ours
+        handle = serve.get_app_handle(application)
+    except Exception:  # noqa: BLE001 - it is not there, or Serve is gone
         return 0
-    return sum(int(one["in_flight"]) for one in found if isinstance(one, dict))
+    return asked(lambda: handle.broadcast(method, *args).results(timeout_s=ANSWER_S, return_exceptions=True))
+
+
+def asked(
+    ask: Callable[[], list[Any]],
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """The sum of the answers, asked again for a moment where there are no replicas to ask.
+
+    A handle that is new has not heard of any yet, which looks the same as an ingress that is gone; to take it for "no
+    request runs" would cut off what runs.
+    """
+    end = clock() + KNOWN_S
+    while True:
+        try:
+            return sum(int(one["in_flight"]) for one in ask() if isinstance(one, dict))
+        except Exception:  # noqa: BLE001 - DeploymentUnavailableError, or whatever a dying Ray raises
+            if clock() >= end:
+                return 0
+        pause(POLL_S)
