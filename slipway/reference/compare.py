@@ -18,12 +18,13 @@ from slipway.wheel.scripts import launcher_target
 ASIDE = re.compile(
     r".*\.pyc"
     r"|opt/venv/(\.gitignore|\.lock|CACHEDIR\.TAG|pyvenv\.cfg|bin/(activate|deactivate|pydoc)[^/]*)"
+    r"|opt/venv/bin/pip3\.[0-9]+"
     r"|opt/venv/lib/python[0-9.]+/site-packages/_virtualenv\.(py|pth)"
     r"|opt/venv/lib/python[0-9.]+/site-packages/[^/]+\.dist-info/(RECORD|INSTALLER|REQUESTED|uv_[a-z]+\.json|direct_url\.json)"
     r"|etc/ld\.so\.cache|var/cache/ldconfig/.*|etc/(resolv\.conf|hosts|hostname)|(dev|proc|sys)/.*|\.dockerenv"
 )
-"""Byte-code; what uv writes for itself and for shells; ld.so's cache, whose order of equals is ldconfig's own; what an
-engine puts into a container that runs."""
+"""Byte-code; what uv writes for itself and for shells; the third name that uv and pip give pip alone (pip3.11, which
+stands in no entry point); ld.so's cache, whose order of equals is ldconfig's own; what an engine puts into a container."""
 
 _SCRIPTS = re.compile(r"opt/venv/bin/[^/]+")
 _MAX_SCRIPT = 1 << 16
