@@ -65,9 +65,9 @@ def test_a_keys_file_that_is_here_is_checked_too(tmp_path: Path) -> None:
 def test_one_node_gets_limits_that_are_not_a_thousand_million() -> None:
     resolved = single.resolve(ONE)
     deployment = resolved.args["llm_configs"][0]["deployment_config"]
-    assert deployment["max_ongoing_requests"] == 20
-    assert deployment["max_queued_requests"] == 20
-    assert resolved.endpoint.max_in_flight == 20
+    assert deployment["max_ongoing_requests"] == 16
+    assert deployment["max_queued_requests"] == 16
+    assert resolved.endpoint.max_in_flight == 16
     ingress = resolved.args["ingress_deployment_config"]
     assert ingress["num_replicas"] == 1
     assert ingress["max_ongoing_requests"] < 1e6
@@ -78,7 +78,7 @@ def test_one_node_scales_on_a_finite_number() -> None:
     scaling = {"min_replicas": 1, "max_replicas": 3}
     resolved = single.resolve({**ONE, "deployment_config": {"autoscaling_config": scaling}})
     assert resolved.args["llm_configs"][0]["deployment_config"]["autoscaling_config"]["target_ongoing_requests"] == 8
-    assert resolved.endpoint.max_in_flight == 60
+    assert resolved.endpoint.max_in_flight == 48
 
 
 def test_what_is_given_stays() -> None:
@@ -92,7 +92,7 @@ def test_what_is_given_stays() -> None:
 def test_prefill_decode_has_the_block_as_well() -> None:
     resolved = resolve({**SHORT, "endpoint": {"max_tokens": 99}, "kv_transfer": {"request_s": 77}}, "cpu", efa=False)
     assert resolved.endpoint.request_s == 77
-    assert resolved.endpoint.max_in_flight == 40
+    assert resolved.endpoint.max_in_flight == 32
     assert resolved.args["decode_config"]["engine_kwargs"]["override_generation_config"] == {"max_new_tokens": 99}
     assert "override_generation_config" not in resolved.args["prefill_config"]["engine_kwargs"]
     assert "endpoint" not in resolved.args
