@@ -24,7 +24,7 @@ ASIDE = re.compile(
     r"|etc/ld\.so\.cache|var/cache/ldconfig/.*|etc/(resolv\.conf|hosts|hostname)|(dev|proc|sys)/.*|\.dockerenv"
 )
 """Byte-code; what uv writes for itself and for shells; the third name that uv and pip give pip alone (pip3.11, which
-stands in no entry point); ld.so's cache, whose order of equals is ldconfig's own; what an engine puts into a container."""
+stands in no entry point); ld.so's cache, whose order of equals is ldconfig's own; what an engine puts there."""
 
 _SCRIPTS = re.compile(r"opt/venv/bin/[^/]+")
 _MAX_SCRIPT = 1 << 16
