@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def stack(pair: Pair, backend: str) -> Iterator[Stack]:
     """Prefill on one node, decode on the other."""
     with running(pair, backend) as found:
+        found.warm(gather.prompts(1, seed=0)[0])
         yield found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -54,8 +55,26 @@ class Stack:
         """An answer's body; fails unless its status is 200."""
         words = [f"http://127.0.0.1:{HTTP_PORT}", path, *([json.dumps(body)] if body is not None else [])]
         status, text = json.loads(self.pair.a.python(ASK, *words, timeout=660))
-        assert status == 200, (path, status, text)
+        assert status == 200, f"{path}: {status} {text}\n{self.log()}"
         return str(text)
+
+    def log(self, lines: int = 60) -> str:
+        """The end of what the service said."""
+        return self.pair.a.run("tail", "-n", str(lines), LOG, check=False).out
+
+    def warm(self, prompt: list[int], timeout: float = 300.0) -> None:
+        """Until a prompt of the real length is answered: engines compile at first, and 503 means try again later. No
+        question whose bytes are counted is asked twice.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                self.complete(prompt, 1)
+                return
+            except AssertionError as error:
+                if "503" not in str(error).splitlines()[0] or time.monotonic() > end:
+                    raise
+                time.sleep(5)
 
     def complete(self, prompt: list[int], tokens: int, **more: Any) -> dict[str, Any]:
         """The choice of a greedy completion with log probabilities."""
