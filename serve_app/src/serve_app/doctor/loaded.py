@@ -21,7 +21,7 @@ from typing import Any
 from serve_app.kvbench.transport import NO_HMEM
 
 BACKENDS = ("UCX", "LIBFABRIC")
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
