@@ -236,7 +236,7 @@ def test_drain_lets_streams_end_and_takes_no_new_ones(stack: Operated) -> None:
     assert stack.ask("/health", key=None).status == 200
     thread.join()
     command.join()
-    assert running[0].body.endswith(b"data: [DONE]\n\n") and b'"error"' not in running[0].body
+    assert running[0].body.endswith(b"data: [DONE]\n\n") and b'data: {"error"' not in running[0].body
     assert done[0].returncode == 0, done[0].stderr
     assert drain(stack, "--undo").returncode == 0
     end = time.monotonic() + 10
@@ -253,5 +253,5 @@ def test_sigterm_lets_a_stream_end(stack: Operated) -> None:
     assert thread.is_alive()
     stack.process.terminate()
     thread.join()
-    assert running[0].body.endswith(b"data: [DONE]\n\n") and b'"error"' not in running[0].body
+    assert running[0].body.endswith(b"data: [DONE]\n\n") and b'data: {"error"' not in running[0].body
     assert stack.process.wait(90) == 0
