@@ -91,8 +91,8 @@ def _of_deb(package: Deb, path: Path) -> Licence:
 
 
 def of_copyright(text: str) -> tuple[str, str]:
-    """(SPDX expression, short names) of a machine-readable copyright file
-    (https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/); ("", "") for free text."""
+    """(SPDX expression, short names) of a machine-readable copyright file (Debian's copyright-format 1.0);
+    ("", "") for free text."""
     if "copyright-format" not in text[:2000] and "dep5" not in text[:2000].lower():
         return "", ""
     names = sorted({name.strip() for name in re.findall(r"(?m)^License:[ \t]*(\S[^\n]*)$", text)})
