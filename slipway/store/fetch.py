@@ -106,15 +106,21 @@ def fetch_artifacts(
 
 
 def bytes_to_fetch(artifacts: Iterable[Artifact], store: Store) -> int:
-    """What a fetch would download, in bytes; unfinished downloads count as far as they have come."""
+    """What a fetch would download, in bytes. Unfinished downloads count as far as they have come, files that were
+    copied into the store (they lack a stamp and will be hashed first) in full.
+    """
     total = 0
     for artifact in store.missing(artifacts):
-        try:
-            begun = (store.root / "part" / artifact.sha256).stat().st_size
-        except OSError:
-            begun = 0
-        total += max(0, artifact.size - begun)
+        there = max(_size(store.root / "part" / artifact.sha256), _size(store.path(artifact.sha256)))
+        total += max(0, artifact.size - there)
     return total
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 class _Fetch:

@@ -108,7 +108,7 @@ def demo_url(demo: Container) -> str:
 
 def wait_until_it_answers(container: Container) -> None:
     deadline = time.monotonic() + START_SECONDS
-    address = f"{container.url(8000)}/v1/models"
+    address = f"{container.url(8000)}/ready"  # /v1/models answers before the model can
     while True:
         try:
             with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310

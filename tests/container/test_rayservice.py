@@ -19,6 +19,8 @@ from tests.deploy.manifests import Variant
 pytestmark = pytest.mark.needs("serve_app", "ray", "nixl")
 
 START_S = 900
+TRIES = 10
+"""The kubelet restarts a pod after 120 failures in a row (KubeRay's default); a busy machine may be late a few times."""
 PROMPT = "The licence says that everyone may copy and distribute this text, but changing it is not allowed. " * 30
 KV_BYTES_A_TOKEN = 1024
 """Far below what any model of ours keeps for a token (the demo's is 16 KiB): a transfer that is one at all is above."""
@@ -82,13 +84,13 @@ def chat(worker: Running, prompt: str) -> dict[str, object]:
 
 def test_the_pods_are_alive(cluster: dict[str, Running]) -> None:
     for name, pod in cluster.items():
-        assert pod.probe("livenessProbe"), name
+        assert any(pod.probe("livenessProbe") for _ in range(TRIES)), name
 
 
 def test_kuberays_own_readiness_probe_would_pass_too(cluster: dict[str, Running]) -> None:
     for name in ("prefill", "decode"):
         probe = kuberay.probes(head=False, ray_version="2.60.0")["readinessProbe"]
-        assert cluster[name].execute(probe["exec"]["command"], 30), name
+        assert any(cluster[name].execute(probe["exec"]["command"], 30) for _ in range(TRIES)), name
 
 
 def test_a_chat_goes_through_prefill_and_decode(cluster: dict[str, Running]) -> None:

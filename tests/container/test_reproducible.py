@@ -15,6 +15,7 @@ import pytest
 
 from slipway.cli.common import ROOT, cache_home
 from slipway.host import process
+from slipway.lock import file
 from tests.container import builds
 
 USER = "slipway-test"
@@ -78,10 +79,12 @@ def test_as_a_user_in_namespaces(digest: str, user: str) -> None:
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, checkout / name)
     mine = home / ".cache/slipway/store"
-    for path in store().glob("sha256/??/*"):
-        target = mine / path.relative_to(store())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    for artifact in file.read(ROOT / "locks/2.60-cpu-amd64.toml").artifacts:
+        path = store() / "sha256" / artifact.sha256[:2] / artifact.sha256
+        if path.exists():  # what a layer cache made unnecessary is not there
+            target = mine / path.relative_to(store())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
     subprocess.run(["chown", "-R", f"{user}:", str(home)], check=True)
     script = f"umask 027; cd {checkout} && exec {python} build.py build --json --output {home}/out"
     done = subprocess.run(

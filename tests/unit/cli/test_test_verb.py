@@ -128,7 +128,12 @@ def test_an_interrupt_lets_pytest_clean_up(tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(common.ROOT)!r})\nfrom slipway.cli.test import _pytest\n"
         f"_pytest([sys.executable, '-c', {script!r}, {str(up)!r}, {str(cleaned)!r}], {{}})"
     )
-    with subprocess.Popen([sys.executable, "-c", driver], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", driver],
+        stderr=subprocess.DEVNULL,
+        # A shell's background ignores SIGINT, and so would the driver.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as process:
         deadline = time.monotonic() + 120
         while not up.exists() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -41,6 +43,28 @@ def test_slow_is_not_dead() -> None:
         return [item async for item in listening(stream, 0.3, 0.3)]
 
     assert asyncio.run(scenario()) == ["item 0", "item 1"]
+
+
+def test_the_callers_own_standstill_is_not_the_replicas_silence() -> None:
+    """What came while this process stood still counts: it was only not read yet."""
+
+    async def replica(arrived: asyncio.Event) -> AsyncGenerator[Any, None]:
+        yield 1.0
+        await arrived.wait()
+        for _ in range(10):  # an answer of Ray's passes several callbacks
+            await asyncio.sleep(0)
+        yield "item"
+
+    async def scenario() -> list[Any]:
+        loop, arrived, found = asyncio.get_running_loop(), asyncio.Event(), []
+        sender = threading.Timer(0.7, lambda: loop.call_soon_threadsafe(arrived.set))
+        sender.start()
+        loop.call_later(0.1, time.sleep, 1.5)
+        async for item in listening(replica(arrived), 1.2, 1.2):
+            found.append(item)
+        return found
+
+    assert asyncio.run(scenario()) == ["item"]
 
 
 @pytest.mark.parametrize("accepted", [True, False])

@@ -415,7 +415,14 @@ def start(store: Store, server: Server, content: bytes) -> subprocess.Popen[str]
     """A fetch in a process of its own, once it is about to begin."""
     argv = [sys.executable, "-c", PROGRAM, str(store.root), server.url, str(len(content)), sha(content)]
     root = Path(fetch_module.__file__).parents[2]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root)
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        # A shell's background ignores SIGINT, and so would the process.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process

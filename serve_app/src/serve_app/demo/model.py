@@ -54,8 +54,9 @@ def cached(cache: Path) -> Path:
         try:
             scratch.rename(home)
         except OSError:
-            if not (home / MARK).exists():
-                raise
+            if not (home / MARK).exists():  # what an earlier version or a broken copy left: nobody uses it
+                shutil.rmtree(home, ignore_errors=True)
+                scratch.rename(home)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return home

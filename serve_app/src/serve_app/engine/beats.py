@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any
+
+
+SLICE_S = 0.5
+"""Of a wait. Costs one wake-up; a standstill of this process counts as one slice."""
 
 
 class Silent(Exception):
@@ -48,6 +53,19 @@ async def beating(answer: Awaitable[AsyncGenerator[Any, None]], beat_s: float) -
             await items.aclose()
 
 
+async def _done_within(task: asyncio.Future[Any], seconds: float) -> bool:
+    """Whether `task` ends in `seconds` of this event loop's own life.
+
+    Waited for in slices: where this process stood still (an import, a full machine), what arrived meanwhile has not
+    been read yet, and its own standstill must not be taken for the other side's silence.
+    """
+    slices = max(1, math.ceil(seconds / SLICE_S))
+    for _ in range(slices):
+        if (await asyncio.wait({task}, timeout=seconds / slices))[0]:
+            return True
+    return False
+
+
 async def next_within(stream: AsyncIterator[Any], seconds: float) -> Any:
     """The next item. Raises TimeoutError after `seconds`, whatever the stream does.
 
@@ -56,7 +74,7 @@ async def next_within(stream: AsyncIterator[Any], seconds: float) -> Any:
     """
     task: asyncio.Future[Any] = asyncio.ensure_future(anext(stream))
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        done = await _done_within(task, seconds)
     except asyncio.CancelledError:
         _forget(task)
         raise
@@ -76,7 +94,7 @@ class Kept:
     async def next(self, seconds: float) -> Any:
         """The next item. Raises TimeoutError after `seconds`, and StopAsyncIteration."""
         self._task = self._task or asyncio.ensure_future(anext(self.stream))
-        if not (await asyncio.wait({self._task}, timeout=seconds))[0]:
+        if not await _done_within(self._task, seconds):
             raise TimeoutError
         task, self._task = self._task, None
         return task.result()

@@ -9,7 +9,11 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from ray import serve
-from ray.llm._internal.serve.core.configs.openai_api_models import CompletionRequest, ErrorResponse
+from ray.llm._internal.serve.core.configs.openai_api_models import (
+    ChatCompletionRequest,
+    CompletionRequest,
+    ErrorResponse,
+)
 from ray.llm._internal.serve.core.server.llm_server import LLMServer
 from ray.llm._internal.serve.serving_patterns.data_parallel.dp_server import DPServer
 
@@ -51,15 +55,20 @@ class ServerMixin(Reporting):
         await self._first_token()
 
     async def _first_token(self) -> None:
-        """A real token before the replica counts as running. Raises RuntimeError where none comes.
+        """Real tokens before the replica counts as running. Raises RuntimeError where none come.
 
         An engine can report that it is ready and die at its first request (seen: no C++ compiler in the container).
-        Models that don't generate refuse with 400, and are taken at their word.
+        The second one is sampled, and goes through the chat template: what that loads and compiles took 15 s of the
+        first user's time. Models that can't do one of them refuse with 4xx, and are taken at their word.
         """
-        request = CompletionRequest(model=self._llm_config.model_id, prompt="ready?", max_tokens=1, temperature=0)
-        async for answer in self.engine.completions(request, None):
-            if isinstance(answer, ErrorResponse) and (answer.error.code or 500) >= 500:
-                raise RuntimeError(f"the engine gave no first token: {answer.error.message}")
+        model = self._llm_config.model_id
+        plain = CompletionRequest(model=model, prompt="ready?", max_tokens=1, temperature=0)
+        said = [{"role": "user", "content": "ready?"}]
+        sampled = ChatCompletionRequest(model=model, messages=said, max_tokens=2, temperature=1, top_p=0.9)
+        for answers in (self.engine.completions(plain, None), self.engine.chat(sampled, None)):
+            async for answer in answers:
+                if isinstance(answer, ErrorResponse) and (answer.error.code or 500) >= 500:
+                    raise RuntimeError(f"the engine gave no first token: {answer.error.message}")
 
     async def beating(self, request: Any, raw_request_info: Any, kind: str, beat_s: float) -> AsyncGenerator[Any, None]:
         """`kind` ("chat", "completions") with signs of life between its items (beats.py).
