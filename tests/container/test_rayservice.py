@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs("serve_app", "ray", "nixl")
 
 START_S = 900
 TRIES = 10
-"""The kubelet restarts a pod after 120 failures in a row (KubeRay's default); a busy machine may be late a few times."""
+"""The kubelet restarts a pod after 120 failures in a row (KubeRay's default); a busy machine may be late sometimes."""
 PROMPT = "The licence says that everyone may copy and distribute this text, but changing it is not allowed. " * 30
 KV_BYTES_A_TOKEN = 1024
 """Far below what any model of ours keeps for a token (the demo's is 16 KiB): a transfer that is one at all is above."""

@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any
 
-
 SLICE_S = 0.5
 """Of a wait. Costs one wake-up; a standstill of this process counts as one slice."""
 
