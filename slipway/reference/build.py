@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from slipway.assemble import Request, plan
@@ -28,11 +29,28 @@ def build(request: Request, engine: Engine, output: str, progress: Progress) -> 
 
     Raises MissingError without BuildKit, BuildFailed where it fails, and what making the system layers raises.
     """
+    need_buildx(engine)
+    with context_of(request, progress) as folder, progress.step("docker build") as step:
+        engine.docker(
+            *("buildx", "build", "--progress=plain", "--network=none", "--provenance=false", "--no-cache"),
+            *("--build-arg", f"PYTHON={request.selection.python}", "--output", output, folder),
+            error=BuildFailed,
+        )
+        step.note(output.partition(",")[0])
+
+
+def need_buildx(engine: Engine) -> None:
+    """Raises MissingError where the engine has no BuildKit command line."""
     if engine.docker("buildx", "version", check=False).code != 0:
         raise MissingError(
             "the reference build needs BuildKit's command line, docker buildx",
             remedy="apt-get install docker-buildx, or docker-buildx-plugin from Docker's own archive",
         )
+
+
+@contextlib.contextmanager
+def context_of(request: Request, progress: Progress) -> Iterator[Path]:
+    """The folder that docker/Dockerfile is built from, for the time of the block. Fetches and makes what it lacks."""
     first, found = plan(request)
     for wheel, content in found.made.items():
         if not request.store.has(wheel):
@@ -53,14 +71,7 @@ def build(request: Request, engine: Engine, output: str, progress: Progress) -> 
         wheels = {wheel.sha256: wheel for wheel in (*request.lock.wheels, *found.made)}.values()
         entries = [*share.entries(request.root, request.lock), *cuda_home.entries(_paths(request, found))]
         context.write(folder, request.root / DOCKERFILE, system, wheels, entries, request.store)
-        with progress.step("docker build") as step:
-            engine.docker(
-                *("buildx", "build", "--progress=plain", "--network=none", "--provenance=false", "--no-cache"),
-                *("--build-arg", f"PYTHON={request.selection.python}", "--output", output, folder),
-                error=BuildFailed,
-            )
-            step.note(output.partition(",")[0])
-        shutil.rmtree(folder / "wheels", ignore_errors=True)
+        yield folder
 
 
 def _paths(request: Request, found: Recipes) -> set[str]:
