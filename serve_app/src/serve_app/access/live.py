@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import math
 import time
@@ -40,6 +41,7 @@ class Live:
         self.meters = Meters(clock, parts)
         self.in_flight = 0
         self.draining = False
+        self.cut = asyncio.Event()
         self.on_change: Callable[[Live], None] = lambda _: None
 
     def key_of(self, authorization: str | None) -> Key | None:
@@ -82,7 +84,13 @@ class Live:
     def drain(self, on: bool = True) -> None:
         """Takes no new requests any more, or again."""
         self.draining = on
+        if not on:
+            self.cut.clear()
         self.on_change(self)
+
+    def end(self) -> None:
+        """Ends what still runs (access/cut.py)."""
+        self.cut.set()
 
     def state(self) -> dict[str, object]:
         """For /ready and `serve_app drain`."""

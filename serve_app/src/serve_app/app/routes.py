@@ -22,7 +22,7 @@ from ray.serve._private.http_util import session_id_from_headers
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from serve_app.access import live, shape
+from serve_app.access import cut, live, shape
 from serve_app.access.record import Record
 from serve_app.access.settings import Endpoint
 from serve_app.engine import beats
@@ -58,7 +58,7 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         hidden = usage.ask(body)
         deadline = time.monotonic() + self.limits.request_s
         streamed = record.stream
-        items = self._answers(body, call_method, raw_request)
+        items = cut.until(self._answers(body, call_method, raw_request), self.live.cut)
         patience = self.limits.keep_alive_s if streamed else self.limits.request_s
         first = asyncio.ensure_future(anext(items))
         try:
@@ -171,6 +171,11 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
     async def drain(self, on: bool = True) -> dict[str, Any]:
         """Takes no new requests any more; what still runs. Called through Serve, never by HTTP (drain/cluster.py)."""
         self.live.drain(on)
+        return dict(self.live.state())
+
+    async def end(self) -> dict[str, Any]:
+        """Ends what still runs, with an error that says so."""
+        self.live.end()
         return dict(self.live.state())
 
     async def in_flight(self) -> dict[str, Any]:

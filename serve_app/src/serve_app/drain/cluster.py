@@ -8,6 +8,8 @@ from typing import Any
 
 ANSWER_S = 3.0
 POLL_S = 0.25
+END_S = 2.0
+"""For the errors to be on their way to the clients."""
 KNOWN_S = 2.0
 """A handle knows its replicas after milliseconds; where there are none, this is waited for nothing."""
 
@@ -20,6 +22,14 @@ def tell(applications: Iterable[str], on: bool = True) -> int:
 def running(applications: Iterable[str]) -> int:
     """How many requests run."""
     return sum(_ask(name, "in_flight") for name in applications)
+
+
+def end(applications: Iterable[str], clock: Callable[[], float] = time.monotonic) -> int:
+    """Ends the requests that still run, each with an error its client understands; how many did not even end so."""
+    names = list(applications)
+    for name in names:
+        _ask(name, "end")
+    return wait(names, END_S, clock=clock)
 
 
 def wait(

@@ -151,8 +151,10 @@ def _drain(spec: Spec) -> None:
     running = cluster.tell(_names(spec))
     if running:
         say("draining", f"{running} requests run, {spec.drain_s:g} s at most; new ones get a 503")
-    left = cluster.wait(_names(spec), spec.drain_s)
-    say("drained", f"{left} requests are cut off" if left else "no request runs any more")
+    left = cluster.wait(_names(spec), max(spec.drain_s / 2, spec.drain_s - cluster.END_S))
+    if left:
+        cluster.end(_names(spec))
+    say("drained", f"{left} requests were ended with an error" if left else "no request runs any more")
 
 
 def _leave(spec: Spec) -> None:
