@@ -145,7 +145,7 @@ def running(folder: Path, port: int = 8766) -> Iterator[Operated]:
     config = folder / "stack.yaml"
     config.write_text(json.dumps({
         "model": {"id": "demo", "source": str(model), "engine": ENGINE}, "prefill": role, "decode": role,
-        "kv_transfer": {"allow_same_node": True},
+        "kv_transfer": {"allow_same_node": True, "min_tokens": 0},
         "endpoint": {"keys_file": str(keys), "metrics": "key", "max_body_bytes": 100_000, "max_tokens": 1500,
                      "drain_s": 60},
     }))  # fmt: skip

@@ -126,7 +126,8 @@ class Stack:
 class Places:
     """Custom resources of the nodes that the parts of a stack go to; without them all share one node.
 
-    prefill, decode: also how many replicas. environment: for the engines. kv_transfer: more of that block.
+    prefill, decode: also how many replicas. environment: for the engines. kv_transfer: more of that block, where every
+    prompt travels unless it says otherwise.
     """
 
     front: str = ""
@@ -144,7 +145,7 @@ def configuration(model: Path, places: Places = HERE) -> dict[str, Any]:
     environment = {"env_vars": {**ENVIRONMENT["env_vars"], **dict(places.environment)}}
     split: dict[str, Any] = {
         "model": {"id": "demo", "source": str(model), "engine": ENGINE},
-        "kv_transfer": dict(places.kv_transfer),
+        "kv_transfer": {"min_tokens": 0, **dict(places.kv_transfer)},
     }
     for role in ("prefill", "decode"):
         resource, replicas = getattr(places, role)
@@ -209,14 +210,14 @@ def spread(folder: Path, cluster: Any, places: Places) -> Iterator[Stack]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, port: int = 8765) -> Iterator[Stack]:
+def running(folder: Path, port: int = 8765, places: Places = HERE) -> Iterator[Stack]:
     """A stack for the time of the block. Raises RuntimeError with the end of the log when it does not come up."""
     given = os.environ.get("SERVE_APP_URL")
     if given:
         yield Stack(given.rstrip("/"), None, None)
         return
     config = folder / "stack.yaml"
-    config.write_text(json.dumps(configuration(_model(folder))))
+    config.write_text(json.dumps(configuration(_model(folder), places)))
     log = folder / "stack.log"
     with log.open("wb") as out:
         process = subprocess.Popen(

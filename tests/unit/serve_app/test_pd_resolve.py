@@ -68,6 +68,12 @@ def test_what_is_given_is_kept() -> None:
     assert "different block sizes" in " ".join(made.warnings)
 
 
+def test_prompts_below_a_kv_block_stay_with_decode_unless_told_otherwise() -> None:
+    block = {"engine": {"block_size": 32}}
+    assert resolve({**SHORT, "decode": block}, "cpu", efa=False).settings.min_tokens == 32
+    assert resolve({**SHORT, "kv_transfer": {"min_tokens": 0}}, "cpu", efa=False).settings.min_tokens == 0
+
+
 def test_every_value_has_an_origin() -> None:
     made = resolve(SHORT, "cpu", efa=False)
     for path, _ in origin.leaves(made.args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,3 +128,22 @@ def test_the_decode_copy_is_the_request() -> None:
     request = Completion(n=2, min_tokens=3)
     assert shape.decode_copy(request, None) == request
     assert shape.decode_copy(request, {"a": 1}).kv_transfer_params == {"a": 1}
+
+
+def test_the_guess_of_a_prompts_length() -> None:
+    assert shape.guess_tokens(Completion(prompt="word " * 80)) == 100
+    assert shape.guess_tokens(Completion(prompt=[7] * 300)) == 300
+    assert shape.guess_tokens(Completion(prompt=["word " * 80, [7] * 300])) == 400  # decode would compute both
+    assert shape.guess_tokens(Chat(messages=[{"role": "user", "content": "word " * 80}])) == 100 + shape.FRAME_TOKENS
+
+
+def test_a_long_tool_list_makes_a_prompt_long() -> None:
+    bare, tooled = Chat(), Chat(tools=[{"type": "function", "function": {"name": "x" * 4000}}])
+    assert shape.guess_tokens(tooled) > shape.guess_tokens(bare) + 1000
+
+
+def test_what_is_no_text_is_never_short() -> None:
+    picture: Any = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
+    words: Any = [{"type": "text", "text": "what is it?"}]
+    assert shape.guess_tokens(Chat(messages=[{"role": "user", "content": picture}])) == math.inf
+    assert shape.guess_tokens(Chat(messages=[{"role": "user", "content": words}])) < 20

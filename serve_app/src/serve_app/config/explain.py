@@ -59,7 +59,7 @@ def _prefill_decode(args: dict[str, Any]) -> list[Row]:
     resolved = resolve(args)
     found = [Row(f"args.{name}", value, resolved.origin.get(name, "given"))
              for name, value in origin.leaves(resolved.args)]  # fmt: skip
-    found += _block("kv_transfer", resolved.settings, args, {})
+    found += _block("kv_transfer", resolved.settings, args, {"min_tokens": "derived from decode's KV block size"})
     found += _block(
         "endpoint",
         resolved.endpoint,

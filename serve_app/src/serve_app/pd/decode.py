@@ -101,12 +101,11 @@ class DecodeMixin(ServerMixin):
 
     # ---- one request ----
 
-    async def _pd_handle_request(
-        self, request: Any, raw_request_info: Any = None
-    ) -> AsyncGenerator[Any, None]:
+    async def _pd_handle_request(self, request: Any, raw_request_info: Any = None) -> AsyncGenerator[Any, None]:
         kind = "chat" if isinstance(request, ChatCompletionRequest) else "completions"
         reason = shape.local_reason(request)
-        if reason is None:
+        short = reason is None and shape.guess_tokens(request) < (self.settings.min_tokens or 0)
+        if reason is None and not short:
             try:
                 async with contextlib.aclosing(self._remote(kind, request, raw_request_info)) as answer:
                     async for chunk in answer:
@@ -114,13 +113,12 @@ class DecodeMixin(ServerMixin):
                 return
             except PrefillFailed as failure:
                 reason = failure.reason
-                logger.warning(
-                    "%s: prefill %s, computed by decode %s", get_serve_request_id(), reason, failure.detail
-                )
-        self._count(f"local_{reason}")
-        metrics.PREFILLS.labels("local", reason).inc()
-        note.put(prefill="local", fallback=reason)
-        async with contextlib.aclosing(self._alone(kind, request, raw_request_info)) as answer:
+                logger.warning("%s: prefill %s, computed by decode %s", get_serve_request_id(), reason, failure.detail)
+        self._count(f"local_{reason or 'short'}")
+        metrics.PREFILLS.labels("local", reason or "short").inc()
+        note.put(prefill="local", **({"fallback": reason} if reason else {}))
+        work = self._here if short else self._alone
+        async with contextlib.aclosing(work(kind, request, raw_request_info)) as answer:
             async for chunk in answer:
                 yield chunk
 
@@ -169,9 +167,8 @@ class DecodeMixin(ServerMixin):
         await self._local.acquire()
         holding = True
         try:
-            local = await self._engine(kind, shape.decode_copy(request, None), raw)
-            async with contextlib.aclosing(local):
-                async for chunk in local:
+            async with contextlib.aclosing(self._here(kind, request, raw)) as answer:
+                async for chunk in answer:
                     if holding:
                         self._local.release()  # the first token is out: the prompt is computed
                         holding = False
@@ -179,6 +176,13 @@ class DecodeMixin(ServerMixin):
         finally:
             if holding:
                 self._local.release()
+
+    async def _here(self, kind: str, request: Any, raw: Any) -> AsyncGenerator[Any, None]:
+        """Prefill and decode on this engine."""
+        local = await self._engine(kind, shape.decode_copy(request, None), raw)
+        async with contextlib.aclosing(local):
+            async for chunk in local:
+                yield chunk
 
     async def _engine(self, kind: str, request: Any, raw: Any) -> Any:
         """The request on this replica's engine, past the orchestrator: LLMServer's own method."""

@@ -113,9 +113,7 @@ def _choose(free: Sequence[Node], per_replica: dict[str, float], count: int) -> 
     return []
 
 
-def _refusal(
-    role: str, per_replica: dict[str, float], count: int, free: Sequence[Node], nodes: Sequence[Node]
-) -> str:
+def _refusal(role: str, per_replica: dict[str, float], count: int, free: Sequence[Node], nodes: Sequence[Node]) -> str:
     wanted = ", ".join(f"{name} {amount:g}" for name, amount in sorted(per_replica.items()))
     there = "; ".join(
         f"{node.name}: " + ", ".join(f"{k} {v:g}" for k, v in sorted(node.resources.items()) if k in ("CPU", "GPU"))

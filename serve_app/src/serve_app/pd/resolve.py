@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,8 @@ def resolve(args: dict[str, Any], kind: hardware.Kind | None = None, efa: bool |
     for role, kv_role in ROLES.items():
         filler = Filler(whole[role], role, origin)
         _fill_role(filler, kv_role, ours, kind, fabric.efa_here() if efa is None else efa)
+    if ours.min_tokens is None:
+        ours = dataclasses.replace(ours, min_tokens=whole["decode_config"]["engine_kwargs"]["block_size"])
     given = whole.pop("endpoint", None)
     endpoint = Endpoint.of(given, request_s=ours.request_s, max_in_flight=load.in_flight([whole["decode_config"]]))
     for role in ROLES:

@@ -12,6 +12,7 @@ request itself then runs on decode as it would on one node.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 PREFILL_PARAMS: dict[str, Any] = {
@@ -72,11 +73,41 @@ def local_reason(request: Any) -> str | None:
     return None
 
 
+BYTES_A_TOKEN = 4
+"""Of text, roughly, for tokenizers of large models; a guess that is off by half only moves a prompt's way."""
+
+FRAME_TOKENS = 8
+"""What a chat template puts around a message."""
+
+
+def guess_tokens(request: Any) -> float:
+    """About how many tokens its prompts have together, without a tokenizer; infinity where that can't be told."""
+    many = prompts(request)
+    if many is not None:
+        return sum((len(p) if isinstance(p, list) else len(str(p).encode()) / BYTES_A_TOKEN) for p in many)
+    total = 0.0
+    for message in request.messages:
+        content = _field(message, "content")
+        parts = content if isinstance(content, list) else [content or ""]
+        for part in parts:
+            if not isinstance(part, str) and _field(part, "type") != "text":
+                return math.inf  # an image, a sound
+            total += len(str(part if isinstance(part, str) else _field(part, "text")).encode()) / BYTES_A_TOKEN
+        total += FRAME_TOKENS + len(str(_field(message, "tool_calls") or "")) / BYTES_A_TOKEN
+    return total + len(str(getattr(request, "tools", None) or "")) / BYTES_A_TOKEN
+
+
+def _field(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
+
+
 def compound(request: Any) -> bool:
     """True when one fetch of KV would serve more than one sequence."""
     many = prompts(request)
-    return (many is not None and len(many) > 1) or (getattr(request, "n", 1) or 1) > 1 or bool(
-        getattr(request, "use_beam_search", False)
+    return (
+        (many is not None and len(many) > 1)
+        or (getattr(request, "n", 1) or 1) > 1
+        or bool(getattr(request, "use_beam_search", False))
     )
 
 
