@@ -103,7 +103,8 @@ def configuration(pair: Pair, backend: str) -> dict[str, Any]:
         "model": {"id": "demo", "source": MODEL, "engine": engine},
         "prefill": role,
         "decode": role,
-        # A loaded machine is slow, and a prefill that is slow is not dead.
+        # A loaded machine is slow, and a replica that is slow is not dead.
+        "endpoint": {"accept_s": 60, "silence_s": 60},
         "kv_transfer": {"fabric": backend, "silence_s": 60, "wait_for_prefill": True, "lease_s": 120},
     }
 

@@ -190,8 +190,8 @@ def note(name: str, figures: Any) -> None:
 
 
 @contextlib.contextmanager
-def spread(folder: Path, cluster: Any, places: Places) -> Iterator[Stack]:
-    """A stack on the nodes of a cluster (cluster.Cluster) that is up."""
+def spread(folder: Path, cluster: Any, places: Places, whole: bool = True) -> Iterator[Stack]:
+    """A stack on the nodes of a cluster (cluster.Cluster) that is up. whole: prefill is waited for, too."""
     config = folder / "spread.yaml"
     config.write_text(json.dumps(configuration(_model(folder), places)))
     log = folder / "spread.log"
@@ -202,7 +202,8 @@ def spread(folder: Path, cluster: Any, places: Places) -> Iterator[Stack]:
     try:
         _wait(process, log)
         stack = Stack(f"http://{cluster.address(cluster.head)}:8000", log, process)
-        stack.wait_whole()
+        if whole:
+            stack.wait_whole()
         yield stack
     finally:
         process.send_signal(signal.SIGTERM)
