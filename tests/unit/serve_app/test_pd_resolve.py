@@ -12,7 +12,7 @@ pytest.importorskip("yaml")
 
 from serve_app.config import document, explain, forms, origin  # noqa: E402
 from serve_app.errors import ConfigError  # noqa: E402
-from serve_app.pd import fabric  # noqa: E402
+from serve_app.pd import fabric, table  # noqa: E402
 from serve_app.pd.resolve import resolve  # noqa: E402
 
 SHORT: dict[str, Any] = {
@@ -153,3 +153,10 @@ def test_a_yaml_of_the_short_form_is_taken_and_explained() -> None:
     assert rows["args.decode_config.model_loading_config.model_id"].origin == "given"
     assert rows["args.decode_config.engine_kwargs.kv_transfer_config.kv_role"].origin.startswith("derived")
     assert rows["args.kv_transfer.silence_s"].origin == "default"
+
+
+@pytest.mark.parametrize(("ray", "stops"), [((2, 58, 1), True), ((2, 60, 0), False), ((), False)])
+def test_adapters_need_a_ray_that_tells_prefill_of_them(ray: tuple[int, ...], stops: bool) -> None:
+    role = {"lora_config": {"dynamic_lora_loading_path": "s3://adapters"}, "engine_kwargs": {}}
+    problems, _ = table.judge(role, role, ray)
+    assert [p.path for p in problems if "lora" in p.path] == (["decode_config.lora_config"] if stops else [])

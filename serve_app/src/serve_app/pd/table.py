@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from typing import Any
 
 from serve_app.errors import Problem
 
 
-def judge(prefill: dict[str, Any], decode: dict[str, Any]) -> tuple[list[Problem], list[str]]:
-    """Problems that stop, and warnings that don't."""
+ADAPTERS_SINCE = (2, 59)
+"""The Ray whose prefill/decode is known to load a request's LoRA adapter on prefill, too."""
+
+
+def installed_ray() -> tuple[int, ...]:
+    """Version of the Ray beside us, as far as it is numbers; empty without one."""
+    try:
+        text = importlib.metadata.version("ray")
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def judge(
+    prefill: dict[str, Any], decode: dict[str, Any], ray: tuple[int, ...] | None = None
+) -> tuple[list[Problem], list[str]]:
+    """Problems that stop, and warnings that don't. ray: its version; the installed one's when not given."""
+    ray = installed_ray() if ray is None else ray
     problems: list[Problem] = []
     warnings: list[str] = []
     ours, theirs = decode.get("engine_kwargs", {}), prefill.get("engine_kwargs", {})
@@ -35,6 +52,10 @@ def judge(prefill: dict[str, Any], decode: dict[str, Any]) -> tuple[list[Problem
         warnings.append("different block sizes: every transfer is re-ordered on decode")
     if (theirs.get("tensor_parallel_size") or 1) > (ours.get("tensor_parallel_size") or 1):
         warnings.append("prefill has more tensor parallel ranks than decode: vLLM supports that with exceptions (MLA)")
-    if decode.get("lora_config") != prefill.get("lora_config"):
+    if ray and ray < ADAPTERS_SINCE and (decode.get("lora_config") or prefill.get("lora_config")):
+        problems.append(Problem("decode_config.lora_config", f"prefill/decode of Ray {ray[0]}.{ray[1]} does not tell "
+                                "prefill which adapter a request is for: its KV would be the base model's",
+                                "use release 2.60, or one node (build_app)"))  # fmt: skip
+    elif decode.get("lora_config") != prefill.get("lora_config"):
         problems.append(Problem("decode_config.lora_config", "differs from prefill's", "one LoRA path for both"))
     return problems, warnings
