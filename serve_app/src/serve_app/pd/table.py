@@ -7,7 +7,6 @@ from typing import Any
 
 from serve_app.errors import Problem
 
-
 ADAPTERS_SINCE = (2, 59)
 """The Ray whose prefill/decode is known to load a request's LoRA adapter on prefill, too."""
 
