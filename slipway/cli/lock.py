@@ -2,6 +2,10 @@
 
 Without --release, --variant or --arch all pinned images are locked. Versions stay as they are where the pins allow
 it; --upgrade moves them.
+
+The files that the new lock names are then held against each other, as the ABI gate does with a finished image: what a
+change brings is fetched for that, the rest is looked at where the store has it. A lock whose image would be refused is
+not written.
 """
 
 from __future__ import annotations
@@ -15,29 +19,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slipway import lock as locks
+from slipway.ahead import abi
 from slipway.cli import common
 from slipway.errors import InvalidInput, SlipwayError, UsageError
 from slipway.lock import file, matrix
 from slipway.lock.change import Change, changes, refuse_other_bytes, summary
 from slipway.lock.check import StaleLock, check
-from slipway.lock.model import Lock
+from slipway.lock.model import Artifact, Lock
 from slipway.lock.resolve import ALL, DEBIAN, resolve, try_wheels
 from slipway.pins import Pins, Selection, load
 from slipway.pins.reader import nearest
 from slipway.progress import Progress, open_progress
 from slipway.sources.mirrors import KINDS, Mirrors, parse_mirrors
+from slipway.store import Store
+from slipway.store.fetch import FetchOptions, fetch_artifacts
 
 HELP = "resolve versions.toml into locks/, or check that they belong together"
 
 
 @dataclass(frozen=True)
 class Done:
-    """One lock that was made or checked, and what changed in it."""
+    """One lock that was made or checked, and what changed in it. unread: files that could not be looked into before it
+    was written, None where none was."""
 
     selection: Selection
     path: Path
     lock: Lock
     changes: tuple[Change, ...] = ()
+    unread: tuple[Artifact, ...] | None = None
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -48,6 +57,7 @@ class Done:
             "debs": len(self.lock.debs),
             "bytes": sum(artifact.size for artifact in self.lock.downloads),
             "changes": [change.as_json() for change in self.changes],
+            "unread": None if self.unread is None else len(self.unread),
         }
 
 
@@ -70,6 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND=URL",
         help=f"use this instead of what pip and apt are configured with; kinds: {', '.join(KINDS)}",
     )
+    parser.add_argument(
+        "--abi",
+        choices=("changed", "stored", "off"),
+        default="changed",
+        help="look into the files before the lock is written: fetch those that changed, take what the store has, or "
+        "don't (default: %(default)s)",
+    )
+    common.add_folders(parser)
     common.add_json(parser)
 
 
@@ -87,21 +105,23 @@ def run(args: argparse.Namespace) -> int:
                 if args.check:
                     done.append(_check(selection, mirrors, progress))
                 else:
-                    done.append(_lock(selection, args.upgrade, args.output, mirrors, progress))
+                    done.append(_lock(selection, args, mirrors, progress))
             except SlipwayError as failure:
                 failures.append(failure)
     for earlier in failures[:-1]:
         progress.warn(str(earlier))
     if failures:
         raise failures[-1]
+    store = Store(args.store)
+    support = list(matrix.rows(pins, fits=lambda selection, lock: abi.fits(selection, lock, store, args.cache)))
     if args.json:
-        support = [row.as_json() for row in matrix.rows(pins)]
-        print(json.dumps({"locks": [item.as_json() for item in done], "support": support}, indent=2))
+        rows = [row.as_json() for row in support]
+        print(json.dumps({"locks": [item.as_json() for item in done], "support": rows}, indent=2))
     else:
         for item in done:
             checked = f"{item.selection.label}: belongs to versions.toml"
             print(checked if args.check else summary(item.selection.label, item.changes, item.lock))
-        print(f"\n{matrix.table(list(matrix.rows(pins)))}")
+        print(f"\n{matrix.table(support)}")
     return 0
 
 
@@ -134,20 +154,50 @@ def _check(selection: Selection, mirrors: Mirrors, progress: Progress) -> Done:
         raise impossible from stale
 
 
-def _lock(
-    selection: Selection, upgrade: Sequence[str], folder: Path | None, mirrors: Mirrors, progress: Progress
-) -> Done:
+def _lock(selection: Selection, args: argparse.Namespace, mirrors: Mirrors, progress: Progress) -> Done:
     committed = locks.path(selection.release, selection.variant, selection.arch)
-    old = file.read(committed) if committed.exists() and ALL not in upgrade else None
-    _known(selection, old, upgrade)
+    before = file.read(committed) if committed.exists() else None
+    old = before if ALL not in args.upgrade else None
+    _known(selection, old, args.upgrade)
     with progress.step(f"{selection.label}: resolve") as step:
-        new = resolve(selection, old, upgrade, mirrors)
+        new = resolve(selection, old, args.upgrade, mirrors)
         found = changes(old, new)
         step.note(f"{len(found)} changes")
-    refuse_other_bytes([change for change in found if not _wanted(change, upgrade)])
-    path = locks.path(selection.release, selection.variant, selection.arch, folder)
+    refuse_other_bytes([change for change in found if not _wanted(change, args.upgrade)])
+    unread = None if args.abi == "off" else _look(selection, before, new, args, mirrors, progress)
+    path = locks.path(selection.release, selection.variant, selection.arch, args.output)
     _write(path, file.dump(new))
-    return Done(selection, path, new, found)
+    return Done(selection, path, new, found, unread)
+
+
+def _look(
+    selection: Selection,
+    before: Lock | None,
+    new: Lock,
+    args: argparse.Namespace,
+    mirrors: Mirrors,
+    progress: Progress,
+) -> tuple[Artifact, ...]:
+    """Refuse a lock whose files don't fit together, as far as they are known. Returns those that are not."""
+    store = Store(args.store)
+    if args.abi == "changed" and before is not None:
+        known = {artifact.sha256 for artifact in before.artifacts}
+        fresh = store.missing([artifact for artifact in new.downloads if artifact.sha256 not in known])
+        options = FetchOptions(mirrors=mirrors, defaults=selection.sources)
+        try:
+            if fresh:
+                fetch_artifacts(fresh, store, options, progress)
+        except SlipwayError as failure:
+            progress.warn(f"what changed can't be looked into before it is locked: {failure.what}")
+    with store.in_use():
+        foreseen = abi.foresee(selection, new, store, args.cache, len(os.sched_getaffinity(0)), progress)
+    abi.refuse(selection, foreseen)
+    if foreseen.unread:
+        progress.warn(
+            f"{selection.label}: {len(foreseen.unread)} files are not in the store, so whether everything fits is seen "
+            "when the image is built; `python3 build.py fetch` brings them"
+        )
+    return foreseen.unread
 
 
 def _known(selection: Selection, old: Lock | None, upgrade: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from slipway.gates.driver import DRIVER
-from slipway.gates.model import Finding, GateSettings
+from slipway.gates.model import Finding, GateSettings, Severity
 from slipway.inspect import elf
 from slipway.inspect.image import Image
 from slipway.inspect.tree import Node
@@ -41,9 +41,16 @@ def check(image: Image, settings: GateSettings) -> Iterator[Finding]:
     yield from _Check(image).findings()
 
 
+def check_part(image: Image) -> Iterator[Finding]:
+    """The same for an image of which some files are not known: what those could still bring is a note, what they
+    can't undo stays an error. A library of another CUDA than the one that is there is a warning."""
+    yield from _Check(image, whole=False).findings()
+
+
 class _Check:
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, *, whole: bool = True) -> None:
         self.image = image
+        self.whole = whole
         self.loader = image.loader
         self.arch = image.layout.architecture
         self.answers: dict[str, dict[str, tuple[Node, Node]]] = defaultdict(dict)
@@ -65,7 +72,7 @@ class _Check:
 
     def _file(self, node: Node, facts: elf.Elf) -> Iterator[Finding]:
         if facts.interpreter and self.image.tree.get(facts.interpreter.lstrip("/")) is None:
-            yield Finding(
+            yield self._absent(
                 node.path,
                 f"its program interpreter {facts.interpreter} is not in the image",
                 "the kernel refuses to start it: no such file or directory",
@@ -110,7 +117,7 @@ class _Check:
         if len({n.member.sha256 for n in inside}) == 1:
             return Provider(inside[0], "loaded before")
         if inside:
-            return Finding(
+            return self._absent(
                 f"{node.path} needs {name}",
                 f"{len(inside)} different files are called {name}, and the loader would find none of them by itself: "
                 + ", ".join(f"{n.path} ({self.image.owner(n)})" for n in inside),
@@ -138,13 +145,20 @@ class _Check:
         else:
             what = f"{owner} needs {name}, which is not in the image"
             remedy = f"add the package that has {name}, or take a version of {_pin(owner)} that does without"
+        other_cuda = False
         major = _CUDA_MAJOR.fullmatch(name)
         if major and not elsewhere:
             others = sorted(n for n in self.loader.by_soname if (m := _CUDA_MAJOR.fullmatch(n)) and m[1] == major[1])
+            other_cuda = bool(others)
             if others:
                 what += f"; it is built for CUDA {major[2]}, this image has {', '.join(others)}"
                 remedy = f"move the pin of {_pin(owner)} to a build for the image's CUDA, or leave it out"
-        return Finding(f"{node.path} needs {name}", what, "loading it fails: cannot open shared object file", remedy)
+        why = "loading it fails: cannot open shared object file"
+        return self._absent(f"{node.path} needs {name}", what, why, remedy, "warning" if other_cuda else "note")
+
+    def _absent(self, subject: str, what: str, why: str, remedy: str, in_part: Severity = "note") -> Finding:
+        """Something that is not there; `in_part` is how much that says while files are unknown."""
+        return Finding(subject, what, why, remedy, "error" if self.whole else in_part)
 
     def _versions(self, node: Node, name: str, wanted: tuple[str, ...], provider: Provider) -> Iterator[Finding]:
         facts = provider.node.member.elf

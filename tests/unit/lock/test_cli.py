@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from slipway import lock as locks
+from slipway.ahead import abi
 from slipway.cli import common
 from slipway.cli import lock as verb
 from slipway.cli.main import main
-from slipway.errors import InvalidInput, Problem, UsageError
+from slipway.errors import InvalidInput, MissingError, Problem, UsageError
+from slipway.gates.model import Finding
+from slipway.inspect.image import Image
+from slipway.inspect.layout import Layout
 from slipway.lock import file
-from slipway.lock.model import Deb, EfaInstaller, Lock, Wheel
+from slipway.lock.model import Artifact, Deb, EfaInstaller, Lock, Wheel
 from slipway.pins import Selection
 from slipway.sources.mirrors import Mirrors
 
@@ -40,6 +44,18 @@ class World:
     asked: list[tuple[str, Lock | None, tuple[str, ...]]] = field(default_factory=list)
     failure: Exception | None = None
     impossible: UsageError | None = None
+    fetched: list[str] = field(default_factory=list)
+    unfit: tuple[Finding, ...] = ()
+    no_network: MissingError | None = None
+
+    def fetch(self, artifacts: Sequence[Artifact], *rest: object) -> None:
+        if self.no_network is not None:
+            raise self.no_network
+        self.fetched += [artifact.label for artifact in artifacts]
+
+    def foresee(self, selection: Selection, lock: Lock, *rest: object) -> abi.Foreseen:
+        image = Image(Layout(Path(), "", {}, {}, (), 0), ())
+        return abi.Foreseen(image, self.unfit, (), lock.artifacts)
 
     def resolve(self, selection: Selection, old: Lock | None, upgrade: Sequence[str], mirrors: Mirrors) -> Lock:
         self.asked.append((selection.label, old, tuple(upgrade)))
@@ -60,6 +76,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(verb, "resolve", found.resolve)
     monkeypatch.setattr(verb, "try_wheels", lambda selection, mirrors: found.impossible)
     monkeypatch.setattr("slipway.cli.main.verbs", lambda: ["lock"])
+    monkeypatch.setenv("SLIPWAY_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("SLIPWAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(verb, "fetch_artifacts", found.fetch)
+    monkeypatch.setattr(verb.abi, "foresee", found.foresee)
     return found
 
 
@@ -160,6 +180,45 @@ def test_one_impossible_image_does_not_keep_the_others_from_being_locked(
 def test_a_folder_that_can_not_be_written_is_exit_2(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert main(["lock", "--variant", "cpu", "--output", str(tmp_path / "file")]) == 2
+
+
+def test_what_changed_is_fetched_and_looked_into(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["lock", "--variant", "cpu"])
+    assert world.fetched == [], "a first lock would fetch everything"
+    capsys.readouterr()
+    world.wheels = (wheel("idna", "2", B),)
+    assert main(["lock", "--variant", "cpu", "--json"]) == 0
+    assert world.fetched == ["idna 2 (idna-2-py3-none-any.whl)"]
+    (done,) = json.loads(capsys.readouterr().out)["locks"]
+    assert done["unread"] == 2
+
+
+@pytest.mark.parametrize("how", ["stored", "off"])
+def test_nothing_is_fetched_where_that_is_not_wanted(world: World, how: str) -> None:
+    main(["lock", "--variant", "cpu"])
+    world.wheels = (wheel("idna", "2", B),)
+    assert main(["lock", "--variant", "cpu", "--abi", how]) == 0
+    assert world.fetched == []
+
+
+def test_a_lock_whose_image_would_be_refused_is_not_written(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["lock", "--variant", "cpu"])
+    before = world.path("cpu").read_text()
+    world.wheels = (wheel("idna", "2", B),)
+    world.unfit = (Finding("x.so needs liby.so", "who needs what", "why", "move the pin"),)
+    assert main(["lock", "--variant", "cpu"]) == 2
+    assert "who needs what (move the pin)" in capsys.readouterr().err
+    assert world.path("cpu").read_text() == before
+    assert main(["lock", "--variant", "cpu", "--abi", "off"]) == 0
+
+
+def test_without_a_network_the_lock_is_written_with_a_warning(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["lock", "--variant", "cpu"])
+    world.wheels = (wheel("idna", "2", B),)
+    world.no_network = MissingError("no index answers")
+    assert main(["lock", "--variant", "cpu"]) == 0
+    assert "what changed can't be looked into before it is locked: no index answers" in capsys.readouterr().err
+    assert file.read(world.path("cpu")).wheels == world.wheels
 
 
 def stale(world: World) -> None:
