@@ -26,6 +26,11 @@ FORMAT = 1
 """Part of the key of every layer of wheels: raise it when the same wheel would give other files."""
 
 
+def _relative(path: str, start: str) -> str:
+    """posixpath.relpath of two paths within one tree, which would ask for the current folder (it may be gone)."""
+    return posixpath.relpath(f"/{path}", f"/{start}")
+
+
 class OpenWheel:
     """A wheel, opened and checked as far as that goes without reading all of it; a context manager.
 
@@ -118,12 +123,12 @@ class OpenWheel:
         without: files that another wheel owns
         """
         site = self.venv.site
-        rows = [(posixpath.relpath(path, site), Row()) for path in (*extra, self.record_path)]
+        rows = [(_relative(path, site), Row()) for path in (*extra, self.record_path)]
         prefix = f"{site}/"
         for file in self.files:
             if file.path not in without:
                 inside = file.path.startswith(prefix)
-                rows.append((file.path[len(prefix) :] if inside else posixpath.relpath(file.path, site), file.row))
+                rows.append((file.path[len(prefix) :] if inside else _relative(file.path, site), file.row))
         return record.dump(rows)
 
     @property
