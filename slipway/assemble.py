@@ -161,6 +161,9 @@ def _made(request: Request, progress: Progress) -> Image:
     with WorkerPool(request.jobs) as pool:
         context = Context(request.store, request.cache, pool, progress, request.jobs, request.sandbox)
         layers = make_layers(first, context)
+    if request.remote is not None and request.record is None:
+        named = [(layer.recipe.name, made.key, made.blob) for layer, made in zip(first.layers, layers, strict=True)]
+        records.hold(request.remote.known, named, f"locks/layers/{request.selection.label}.txt")
     image = write_image(request, first, layers)
     remember(first, request.cache)
     shared = [*layers, *_indexes(request, found)]

@@ -44,7 +44,9 @@ def add_image(parser: argparse.ArgumentParser) -> None:
     """Which image, from what, and where to: shared with the verbs that build on the way."""
     common.add_selection(parser)
     parser.add_argument("--output", type=Path, metavar="DIR", help="OCI layout to write (default: out/<image>)")
-    parser.add_argument("--locks", type=Path, default=locks.FOLDER, metavar="DIR", help="read the lock from here")
+    parser.add_argument(
+        "--locks", type=Path, default=locks.FOLDER, metavar="DIR", help="read the lock from here, and lists of layers"
+    )
     parser.add_argument("--load", action="store_true", help="load the image into the container engine afterwards")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once (default: one per core)"
@@ -82,9 +84,9 @@ def request(args: argparse.Namespace, progress: Progress) -> Request:
         fetch=options,
         jobs=max(args.jobs, 1),
         sandbox=args.sandbox,
-        remote=remote_cache(args, selection, progress),
+        remote=remote_cache(args, selection, progress, args.locks),
         push_layers=args.push_layer_cache,
-        record=records.path(locks.FOLDER, selection.label) if args.record_layers else None,
+        record=records.path(args.locks, selection.label) if args.record_layers else None,
         base=find_base(args.base, selection, cache, options, progress) if args.base else None,
     )
 

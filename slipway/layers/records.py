@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipway.errors import InvalidInput, Problem
+from slipway.errors import InvalidInput, Problem, WrongArtifact
 from slipway.host.replace import write_whole
 from slipway.layers.blob import Blob
 
@@ -67,3 +67,19 @@ def agrees(known: Mapping[str, Known], key: str, blob: Blob) -> bool | None:
     """Whether a list binds `key` to this blob; None where it does not know the key."""
     entry = known.get(key)
     return None if entry is None else (entry.digest, entry.diff_id) == (blob.digest, blob.diff_id)
+
+
+def hold(known: Mapping[str, Known], layers: Iterable[tuple[str, str, Blob]], file: object) -> None:
+    """Hold layers that are here (name, key, blob) against a list. Raises WrongArtifact naming each that differs."""
+    wrong = [
+        f"{name} ({key[:12]}): {blob.digest} here, {known[key].digest} in the list"
+        for name, key, blob in layers
+        if agrees(known, key, blob) is False
+    ]
+    if wrong:
+        raise WrongArtifact(
+            f"{len(wrong)} layers are not what the committed list says\n" + "\n".join(f"  {line}" for line in wrong),
+            where=file,
+            why="the list lies, the cache here does, or making the layer is not deterministic",
+            remedy="`python3 build.py verify` makes all layers again and says which; then record them anew",
+        )

@@ -2,7 +2,8 @@
 
 Each layer is an OCI artifact of its own under the tag `layer-<key>`: one blob, with what the cache knows of it as
 annotations. Taken is only what a committed list binds to its key (slipway.layers.records), or everything where the
-user says so (--trust-cache). A cache that does not answer costs a warning and nothing else.
+user says so (--trust-cache). A cache that does not answer costs a warning and nothing else; one that has other bytes
+than the list, or than it says itself, ends the build: somebody has changed what others take.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import BuildFailed, PushFailed
+from slipway.errors import BuildFailed, PushFailed, WrongArtifact
 from slipway.layers import records
 from slipway.layers.blob import Blob
 from slipway.layers.cache import CachedLayer, LayerCache
@@ -23,7 +24,7 @@ from slipway.progress import Progress
 from slipway.registry.client import Repository
 from slipway.registry.pull import pull_blob
 from slipway.registry.upload import Upload
-from slipway.sources.outcome import Absent, NotHad
+from slipway.sources.outcome import Absent, NotHad, WrongBytes
 
 ARTIFACT_TYPE = "application/vnd.slipway.layer.v1"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -50,7 +51,10 @@ class RemoteCache:
     refused: list[str] = field(default_factory=list)
 
     def take(self, key: str, cache: LayerCache, progress: Progress) -> CachedLayer | None:
-        """Bring a layer into the local cache. None where this cache has none that may be taken."""
+        """Bring a layer into the local cache. None where this cache has none that may be taken.
+
+        Raises WrongArtifact where the cache has other bytes than the list or its own record says.
+        """
         try:
             found = self._find(key)
             if found is None:
@@ -58,8 +62,7 @@ class RemoteCache:
             blob, notes = found
             agreed = records.agrees(self.known, key, blob)
             if agreed is False:
-                progress.warn(f"{self.repository.reference} has other bytes under {key[:12]} than the list: not taken")
-                return None
+                raise self._lies(key, f"it has {blob.digest}, the committed list says {self.known[key].digest}")
             if agreed is None and not self.trust:
                 self.refused.append(key)
                 return None
@@ -70,9 +73,19 @@ class RemoteCache:
                 pull_blob(self.repository, blob.digest, file, lambda _count: None)
                 cache.path(key).parent.mkdir(parents=True, exist_ok=True)
                 return cache.adopt(key, file, blob, notes)
+        except WrongBytes as error:
+            raise self._lies(key, f"{error.address} has bytes of sha256 {error.sha256}") from error
         except (NotHad, BuildFailed) as error:
             progress.warn(f"the layer cache did not give {key[:12]}: {error}; it is made here")
             return None
+
+    def _lies(self, key: str, why: str) -> WrongArtifact:
+        return WrongArtifact(
+            f"the layer cache has something else than layer {key[:12]}",
+            where=f"{self.repository.reference}:{tag(key)}",
+            why=why,
+            remedy="find out who wrote it, and delete that tag; without --layer-cache the layer is made here",
+        )
 
     def put(self, layer: CachedLayer) -> bool:
         """Push a finished layer unless the cache has it. Whether it was sent. Raises PushFailed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from slipway import lock as locks
 from slipway.errors import UsageError
@@ -33,8 +34,12 @@ def add_layer_cache(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def remote_cache(args: argparse.Namespace, selection: Selection, progress: Progress) -> RemoteCache | None:
-    """What the options mean. Raises UsageError where they don't go together, or a pull request's build would write."""
+def remote_cache(
+    args: argparse.Namespace, selection: Selection, progress: Progress, folder: Path = locks.FOLDER
+) -> RemoteCache | None:
+    """What the options mean; folder: of locks and lists.
+
+    Raises UsageError where they don't go together, or a pull request's build would write."""
     if not args.layer_cache:
         if args.trust_cache or args.push_layer_cache:
             raise UsageError("--trust-cache and --push-layer-cache need --layer-cache REF")
@@ -49,7 +54,7 @@ def remote_cache(args: argparse.Namespace, selection: Selection, progress: Progr
         raise UsageError("--record-layers records what was made here; --trust-cache takes what others made")
     reference = parse_reference(args.layer_cache)
     repository = Repository(reference, Http(notify=progress.warn))
-    return RemoteCache(repository, records.read(records.path(locks.FOLDER, selection.label)), args.trust_cache)
+    return RemoteCache(repository, records.read(records.path(folder, selection.label)), args.trust_cache)
 
 
 def proposed(environ: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slipway.errors import InvalidInput, PushFailed, UsageError
+from slipway.errors import InvalidInput, PushFailed, UsageError, WrongArtifact
 from slipway.layers import index_bundle, records
 from slipway.layers.cache import CachedLayer, LayerCache
 from slipway.layers.entry import file_entry
@@ -73,15 +73,28 @@ def test_what_no_list_knows_is_taken_only_on_trust(registry: Registry, tmp_path:
 def test_other_bytes_than_the_list_says_are_never_taken(registry: Registry, tmp_path: Path, trust: bool) -> None:
     RemoteCache(repository(registry)).put(made(tmp_path / "evil", b"other"))
     bound = known(made(tmp_path / "here"))
-    assert RemoteCache(repository(registry), bound, trust).take(KEY, LayerCache(tmp_path / "x"), Progress()) is None
+    with pytest.raises(WrongArtifact, match="something else than layer"):
+        RemoteCache(repository(registry), bound, trust).take(KEY, LayerCache(tmp_path / "x"), Progress())
+    assert LayerCache(tmp_path / "x").get(KEY) is None
 
 
-def test_a_blob_damaged_on_its_way_is_no_layer(registry: Registry, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_registry_whose_blob_is_another_is_exit_4(registry: Registry, tmp_path: Path, trust: bool) -> None:
     layer = made(tmp_path / "here")
     RemoteCache(repository(registry)).put(layer)
     registry.blobs[layer.blob.digest] = b"damaged"
-    assert RemoteCache(repository(registry), known(layer)).take(KEY, LayerCache(tmp_path / "x"), Progress()) is None
+    bound = {} if trust else known(layer)
+    with pytest.raises(WrongArtifact) as caught:
+        RemoteCache(repository(registry), bound, trust).take(KEY, LayerCache(tmp_path / "x"), Progress())
+    assert caught.value.exit_code == 4
     assert LayerCache(tmp_path / "x").get(KEY) is None
+
+
+def test_layers_that_are_here_are_held_against_the_list(tmp_path: Path) -> None:
+    layer, other = made(tmp_path / "here"), made(tmp_path / "other", b"other")
+    records.hold(known(layer), [("x", KEY, layer.blob), ("new", "b" * 64, other.blob)], "list")
+    with pytest.raises(WrongArtifact, match=f"{other.blob.digest} here, {layer.blob.digest} in the list"):
+        records.hold(known(layer), [("x", KEY, other.blob)], "list")
 
 
 def test_another_layers_record_under_a_tag_is_not_taken(registry: Registry, tmp_path: Path) -> None:
