@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What prefill/decode and the ingress cost: short chats to P/D, to one node, and to vLLM's own server, in turns.
 
-    python benchmarks/pd_cost.py [--requests 200] [--json FILE]      (with the image's Python, serve_app importable)
+    python benchmarks/pd_cost.py [--requests 200] [--min-tokens 128] [--json FILE]
+                                                                 (with the image's Python, serve_app importable)
 
 Everything runs at once on this machine and is asked in the order A B C A B C … at concurrency 1, so that all of them
 see the same load. Bars: P/D's median at most 10 % above one node's, its p99 at most twice; the ingress at most 3 ms
@@ -101,13 +102,15 @@ def _ms(seconds: float) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--min-tokens", type=int, default=128, help="shorter prompts stay with decode; 0: none does")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is taken down
     load = os.getloadavg()[0]
     with contextlib.ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
-        stack = exits.enter_context(stacks.running(folder))
+        places = stacks.Places(kv_transfer=(("allow_same_node", True), ("min_tokens", args.min_tokens)))
+        stack = exits.enter_context(stacks.running(folder, places=places))
         own = exits.enter_context(own_server(folder / "model", folder / "own.log"))
         targets = {"pd": Target(stack.url), "single": Target(stack.url + "/single"), "own": Target(own)}
         for number in range(-WARM, args.requests):
@@ -116,6 +119,7 @@ def main() -> int:
         counts = stack.state()["counts"]
     result: dict[str, Any] = {
         "date": str(datetime.date.today()), "cores": os.cpu_count(), "load_before": load, "requests": args.requests,
+        "min_tokens": args.min_tokens,
         "counts": counts, "milliseconds": {name: target.figures() for name, target in targets.items()},
         "raw": {name: [_ms(s) for s in target.seconds] for name, target in targets.items()},
     }  # fmt: skip
