@@ -6,6 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
+from slipway.errors import UsageError
+
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout: versions.toml, locks/, docker/ and serve_app/ lie here."""
 
@@ -39,6 +41,20 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
         default=Path(os.environ.get("SLIPWAY_CACHE") or cache_home() / "layers"),
         help="folder of finished layers (environment: SLIPWAY_CACHE; now %(default)s)",
     )
+
+
+def built(args: argparse.Namespace) -> Path:
+    """The layout of the selected image in out/. Raises UsageError where none was built."""
+    from slipway.pins import load
+
+    selection = load(ROOT / "versions.toml").select(args.release, args.variant, args.arch)
+    folder = ROOT / "out" / selection.label
+    if not (folder / "index.json").exists() and not (folder / "refused.json").exists():
+        how = f"--release {selection.release} --variant {selection.variant} --arch {selection.arch}"
+        raise UsageError(
+            f"{selection.label} is not built", where=folder, remedy=f"python3 build.py build {how}, or name a layout"
+        )
+    return folder
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ The digest stays, so what was signed and proven stays so. The target's tag is se
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 
 from slipway.cli import common
@@ -22,27 +23,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from slipway.errors import PushFailed, UsageError
+    from slipway.errors import UsageError
     from slipway.progress import open_progress, size_text
     from slipway.push.push import failures
     from slipway.push.request import prepare
     from slipway.push.tags import check_given
-    from slipway.registry.pull import resolve
+    from slipway.registry.pull import reading, resolve
     from slipway.registry.reference import parse_reference
     from slipway.registry.transfer import Transfer
-    from slipway.sources.outcome import NotHad
 
     source, target = parse_reference(args.source), parse_reference(args.target)
     if target.digest:
         raise UsageError("TO can't name a digest: it will be that of the image", where=args.target)
     with open_progress() as progress, progress.step("copy") as step:
         come_from, go_to = prepare(source, progress)(), prepare(target, progress)()
-        try:
-            image = resolve(come_from, None) if target.tag else None
-        except UsageError:
-            image = None  # an index over several architectures
-        except NotHad as error:
-            raise PushFailed(f"the image can't be read: {error.reason}", where=error.address) from error
+        image = None
+        with reading(source):
+            come_from.manifest()
+            with contextlib.suppress(UsageError):  # an index over several architectures
+                image = resolve(come_from, None) if target.tag else None
         if image is not None:
             check_given(target.tag, image.labels)
         with failures(go_to):

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from slipway.cli import common
+from slipway.cli.parser import at_least
 from slipway.errors import UsageError
 from slipway.inspect.diff import compare
 from slipway.inspect.diff_text import markdown, text
@@ -29,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--files", action="store_true", help="list every changed path, not only sums by package")
     parser.add_argument("--markdown", action="store_true", help="print tables for a pull request")
     parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once (default: one per core)"
+        "--jobs",
+        type=at_least(1),
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes at once (default: one per core)",
     )
     common.add_folders(parser)
     common.add_json(parser)
@@ -57,13 +62,14 @@ def _open(name: str, arch: str | None, pulled: Path, progress: Progress) -> Layo
     """A folder where there is one, else an image of a registry."""
     if Path(name).exists() or "/" not in name.strip("./") or (":" not in name and "@" not in name):
         return open_layout(Path(name), arch)
-    from slipway.push.push import failures
     from slipway.push.request import prepare
-    from slipway.registry.pull import pull
+    from slipway.registry.pull import pull, reading
     from slipway.registry.reference import parse_reference
 
     pulled.mkdir(parents=True, exist_ok=True)
-    with failures(prepare(parse_reference(name), progress)()) as repository:
+    reference = parse_reference(name)
+    repository = prepare(reference, progress)()
+    with reading(reference):
         return open_layout(pull(repository, arch, pulled, progress))
 
 

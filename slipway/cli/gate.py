@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from slipway.cli import common
+from slipway.cli.parser import at_least
 from slipway.gates.model import GateSettings
 from slipway.gates.run import run_gates
 from slipway.gates.settings import settings_of
@@ -26,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("layout", type=Path, nargs="?", metavar="LAYOUT", help="OCI layout (default: out/<image>)")
     common.add_selection(parser)
     parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once (default: one per core)"
+        "--jobs",
+        type=at_least(1),
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes at once (default: one per core)",
     )
     common.add_folders(parser)
     common.add_json(parser)
@@ -34,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     pins = load(common.ROOT / "versions.toml")
-    folder = args.layout or common.ROOT / "out" / pins.select(args.release, args.variant, args.arch).label
-    layout = open_layout(folder, args.arch)
+    layout = open_layout(args.layout or common.built(args), args.arch)
     with open_progress() as progress:
         settings = _settings(pins, layout, args, progress)
         with progress.step("gates", len(layout.layers)) as step:
@@ -43,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
                 layout,
                 settings,
                 cache=args.cache.expanduser().absolute() / "inspect",
-                jobs=max(args.jobs, 1),
+                jobs=args.jobs,
                 done=lambda _layer: step.advance(),
             )
             step.note(f"{len(report.results)} gates on {layout.digest}")

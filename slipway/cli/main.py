@@ -9,9 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
-from slipway.cli import common
+from slipway.cli.parser import Parser
 from slipway.errors import SlipwayError
 
 DEFAULT_VERB = "build"
@@ -20,8 +21,10 @@ INTERRUPTED = 130
 
 def verbs() -> list[str]:
     """Names of all verbs: the modules of slipway.cli that are one."""
-    folder = common.ROOT / "slipway" / "cli"
-    return sorted(path.stem for path in folder.glob("*.py") if path.stem not in ("__init__", "main", "common"))
+    folder = Path(__file__).parent
+    return sorted(
+        path.stem for path in folder.glob("*.py") if path.stem not in ("__init__", "main", "common", "parser")
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_help(known)
         return 0
     module = _load(verb)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"build.py {verb}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     module.add_arguments(parser)
-    parsed = parser.parse_args(given)
+    parsed = argparse.Namespace(json="--json" in given)
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        parsed = parser.parse_args(given)
         code = module.run(parsed)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipway.cli import common
+from slipway.cli.parser import at_least, given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-moving", action="store_true", help="set the immutable tag only")
     parser.add_argument(
-        "--revision", type=int, default=0, metavar="N", help="…-rN behind the immutable tag: same lock, other code"
+        "--revision",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="…-rN behind the immutable tag: same lock, other code",
     )
     parser.add_argument("--dry-run", action="store_true", help="print exactly what would be sent, send nothing")
     parser.add_argument(
@@ -54,6 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--key",
+        type=given,
         metavar="KEY",
         help="sign with this key: a file made by `cosign generate-key-pair` or openssl, or a KMS URI of cosign's",
     )
@@ -93,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
             return report(args, finish(args, progress))
         where = destination(args)
-        folders = args.layouts or [_default_layout(args)]
+        folders = args.layouts or [common.built(args)]
         return push_layouts(args, folders, where, progress)
 
 
@@ -107,12 +113,6 @@ def destination(args: argparse.Namespace) -> Any:
 
         pinned = load(common.ROOT / "versions.toml").registry
     return target(args.registry, args.repository, pinned=pinned)
-
-
-def _default_layout(args: argparse.Namespace) -> Path:
-    from slipway.pins import load
-
-    return common.ROOT / "out" / load(common.ROOT / "versions.toml").select(args.release, args.variant, args.arch).label
 
 
 def push_layouts(args: argparse.Namespace, folders: Sequence[Path], where: Any, progress: Progress) -> int:

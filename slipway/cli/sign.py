@@ -9,13 +9,16 @@ import argparse
 import json
 
 from slipway.cli import common
+from slipway.cli.parser import given
 
 HELP = "sign an image in a registry with one more key"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reference", metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:…")
-    parser.add_argument("--key", required=True, metavar="KEY", help="PEM file, cosign's key file, or a KMS URI")
+    parser.add_argument(
+        "--key", required=True, type=given, metavar="KEY", help="PEM file, cosign's key file, or a KMS URI"
+    )
     parser.add_argument("--attest", action="store_true", help="sign SBOM and provenance as well")
     common.add_json(parser)
 
@@ -24,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from slipway.progress import open_progress
     from slipway.push.push import failures
     from slipway.push.request import prepare
-    from slipway.registry.pull import resolve
+    from slipway.registry.pull import reading, resolve
     from slipway.registry.reference import parse_reference
     from slipway.registry.referrers import attach
     from slipway.supply import cosign
@@ -35,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
     key = open_key(args.key)
     with open_progress() as progress:
         repository = prepare(reference, progress)()
-        with failures(repository):
+        with reading(reference):
             image = resolve(repository, None)
+        with failures(repository):
             where = f"{reference.host}/{reference.name}"
             found = cosign.signature(repository, image.digest, key)
             if args.attest:

@@ -16,6 +16,7 @@ from pathlib import Path
 from slipway.assemble import Image, Request, assemble, plan
 from slipway.build import Context
 from slipway.cli import build
+from slipway.cli.parser import given
 from slipway.errors import UsageError, WrongArtifact
 from slipway.inspect.layout import open_layout
 from slipway.layers import spot
@@ -29,8 +30,10 @@ HELP = "build again from nothing and compare the digest; hash the store"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     build.add_image(parser)
-    parser.add_argument("--registry", metavar="REF", help="verify this image of a registry: HOST/NAME:TAG or @sha256:…")
-    parser.add_argument("--key", metavar="KEY", help="public key (PEM) or KMS URI whose signatures count")
+    parser.add_argument(
+        "--registry", type=given, metavar="REF", help="verify this image of a registry: HOST/NAME:TAG or @sha256:…"
+    )
+    parser.add_argument("--key", type=given, metavar="KEY", help="public key (PEM) or KMS URI whose signatures count")
     parser.add_argument(
         "--one-layer", action="store_true", help="make one layer of the cache again, chosen at random, and compare it"
     )
@@ -78,9 +81,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remote(args: argparse.Namespace) -> int:
-    from slipway.push.push import failures
     from slipway.push.request import prepare
-    from slipway.registry.pull import resolve
+    from slipway.registry.pull import reading, resolve
     from slipway.registry.reference import parse_reference
     from slipway.supply.attach import papers
     from slipway.supply.signing import open_public
@@ -90,7 +92,7 @@ def _remote(args: argparse.Namespace) -> int:
     reference = parse_reference(args.registry)
     with open_progress() as progress:
         repository = prepare(reference, progress)()
-        with failures(repository):
+        with reading(reference):
             image = resolve(repository, args.arch)
             labels = image.labels
             made = papers(labels, image.architecture)

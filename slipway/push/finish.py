@@ -24,6 +24,8 @@ from slipway.registry.client import Repository
 from slipway.registry.reference import parse_reference
 from slipway.sources.outcome import Absent
 
+REMEDY = "give --finish the file that `push --digest-file FILE` wrote, once for each push"
+
 
 def finish(args: argparse.Namespace, progress: Progress) -> list[Pushed]:
     """Raises UsageError for files that are none, PushFailed when an image that a file names is not there."""
@@ -84,6 +86,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
     try:
         document = json.loads(path.read_text("utf-8"))
         images = [image for image in document["images"] if image["state"] == "whole"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"this is no --digest-file of a push: {error}", where=path) from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"this is no --digest-file of a push: {error}", where=path, remedy=REMEDY) from None
+    except (KeyError, TypeError):
+        raise UsageError("this is no --digest-file of a push", where=path, remedy=REMEDY) from None
     return images

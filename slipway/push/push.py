@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from slipway.errors import PushFailed, SlipwayError
 from slipway.image.manifest import Document
@@ -20,9 +21,10 @@ from slipway.push import limits
 from slipway.push.content import Content, check_file
 from slipway.push.tags import Tags
 from slipway.registry.client import Repository
+from slipway.registry.pull import ANSWERS, LOG_IN
 from slipway.registry.referrers import Attachment, attach
 from slipway.registry.upload import Upload
-from slipway.sources.outcome import NotHad, Unreachable, WrongBytes
+from slipway.sources.outcome import NotHad, Refused, Unreachable, WrongBytes
 from slipway.store.parallel import each
 
 Attach = Callable[[Repository, Mapping[str, Any]], Sequence[Attachment]]
@@ -238,9 +240,8 @@ def failures(repository: Repository) -> Iterator[Repository]:
         yield repository
     except NotHad as error:
         raise PushFailed(
-            f"{repository.reference.host} did not do what was asked: {error.reason}",
+            f"{urlsplit(error.address).netloc or repository.reference.host} did not do what was asked: {error.reason}",
             where=error.address,
             why="what a push has brought there stays and is not sent again; no tag names anything incomplete",
-            remedy="run the command again; for 401 and 403 log in first (docker login, podman login, or for ECR the "
-            "project's role)",
+            remedy=LOG_IN if isinstance(error, Refused) else ANSWERS,
         ) from error

@@ -45,7 +45,15 @@ def target(
             remedy="name HOST[:PORT][/FOLDER]: the repository below it is `slipway` (--repository NAME), the tags are "
             "made of the versions (--tag adds one)",
         )
-    return parse_reference(f"{registry.rstrip('/')}/{repository or REPOSITORY}")
+    try:
+        return parse_reference(f"{registry.rstrip('/')}/{repository or REPOSITORY}")
+    except UsageError as error:
+        raise UsageError(
+            error.what,
+            where=f"registry {registry!r}, repository {repository or REPOSITORY!r}",
+            remedy="--registry HOST[:PORT][/FOLDER] with the host written out, folders and --repository NAME in lower "
+            "case, e.g. --registry registry.example.com/team",
+        ) from None
 
 
 def registry_http(reference: Reference, notify: Callable[[str], None] | None = None) -> Http:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from urllib3.exceptions import HTTPError as TransportError
 
-from slipway.errors import UsageError
+from slipway.errors import MissingError, UsageError, WrongArtifact
 from slipway.host.replace import write_whole
 from slipway.image.layout import LAYOUT_FILE
 from slipway.image.manifest import INDEX, index
 from slipway.progress import Progress
 from slipway.registry.client import Repository
+from slipway.registry.reference import Reference
 from slipway.sources.address import redact
 from slipway.sources.http import READ_SIZE
-from slipway.sources.outcome import WrongBytes
+from slipway.sources.outcome import Absent, NotHad, Refused, WrongBytes
 from slipway.store.parallel import each
 
 PULLS = 4
+LOG_IN = "log in first: docker login, podman login, or for ECR the project's role"
+ANSWERS = "see that the registry answers there, and run the command again; one without TLS has http:// before its name"
 _INDEXES = (INDEX, "application/vnd.docker.distribution.manifest.list.v2+json")
 
 
@@ -51,6 +55,30 @@ class Remote:
     @property
     def architecture(self) -> str:
         return str(self.config.get("architecture", ""))
+
+
+@contextlib.contextmanager
+def reading(reference: Reference) -> Iterator[None]:
+    """Turn what keeps from reading an image into an error for the user: WrongArtifact (exit 4) where the registry has
+    not got it, or other bytes; MissingError (exit 3) where it can't be asked."""
+    try:
+        yield
+    except Absent as error:
+        raise WrongArtifact(
+            f"{reference.host} has no {reference}: {error.reason}",
+            where=error.address,
+            remedy="look at name, tag and digest; some registries say the same to those who have not logged in",
+        ) from error
+    except WrongBytes as error:
+        raise WrongArtifact(
+            f"{reference.host} gives other bytes than its digests say: {error.reason}", where=error.address
+        ) from error
+    except NotHad as error:
+        raise MissingError(
+            f"{reference} can't be read: {error.reason}",
+            where=error.address,
+            remedy=LOG_IN if isinstance(error, Refused) else ANSWERS,
+        ) from error
 
 
 def resolve(repository: Repository, architecture: str | None) -> Remote:

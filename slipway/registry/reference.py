@@ -47,11 +47,34 @@ def parse_reference(text: str) -> Reference:
     """Raises UsageError that says what is wrong with it."""
     match = PATTERN.fullmatch(text.strip())
     host = match[2] if match else text.partition("/")[0]
-    if match is None or not ("." in host or ":" in host or host == "localhost"):
+    if match is None or not _is_host(host):
         raise UsageError(
-            f"{text!r} is not a reference to a registry's repository",
+            f"{text!r} is not a reference to a registry's repository{_reason(text.strip())}",
             remedy="write HOST[:PORT]/NAME[:TAG], with the host written out and the name in lower case, "
             "e.g. registry.example.com/team/slipway:2.60",
         )
     scheme = match[1] or ("http" if LOOPBACK.fullmatch(host) else "https")
     return Reference(host.lower(), match[3], match[4] or "", match[5] or "", scheme)
+
+
+def _is_host(text: str) -> bool:
+    """A name without a dot or port would be a folder of Docker Hub elsewhere; here the host is always written out."""
+    return "." in text or ":" in text or text == "localhost"
+
+
+def _reason(text: str) -> str:
+    """What is wrong with it, where that can be told: `: …`, or nothing."""
+    scheme, separator, rest = text.rpartition("://")
+    if separator and scheme not in ("http", "https"):
+        return f": it begins with {scheme}://"
+    host, _, path = rest.partition("/")
+    name, _, digest = path.partition("@")
+    if not _is_host(host):
+        return f": {host!r} is no host" if host else ""
+    if not path:
+        return ": no repository is named behind the host"
+    if "@" in path and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        return f": {digest!r} is no digest, which is sha256: and 64 hexadecimal digits in lower case"
+    if name.partition(":")[0] != name.partition(":")[0].lower():
+        return ": its name has capitals"
+    return ""
