@@ -105,9 +105,7 @@ def test_ages_and_sizes() -> None:
 
 @pytest.mark.parametrize("options", [["--older-than", "soon"], ["--max-size", "big"], ["--max-size", "-1GB"]])
 def test_ages_and_sizes_that_are_none(store: Store, options: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["store", "prune", "--store", str(store.root), *options])
-    assert caught.value.code == 2
+    assert main(["store", "prune", "--store", str(store.root), *options]) == 2
 
 
 def test_prunes_options_belong_to_prune(store: Store) -> None:
