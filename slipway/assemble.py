@@ -12,7 +12,7 @@ from slipway import lock as locks
 from slipway.base.layers import Base
 from slipway.build import Context, check_space, make_layers
 from slipway.debian import layer as debian
-from slipway.errors import MissingError, Problem, UsageError
+from slipway.errors import Problem, UsageError
 from slipway.fabric import layer as fabric
 from slipway.gates.run import run_gates
 from slipway.gates.settings import settings_of
@@ -22,6 +22,7 @@ from slipway.image.config import ImageLayer, image_config
 from slipway.image.definition import base_labels, labels, reference, runtime
 from slipway.image.layout import write_layout
 from slipway.image.manifest import CONFIG, Document, canonical, manifest
+from slipway.image.place import check_output, check_writable
 from slipway.layers import index_bundle, records, wheels
 from slipway.layers.cache import CachedLayer, LayerCache
 from slipway.layers.pool import WorkerPool
@@ -136,7 +137,8 @@ def plan(request: Request) -> tuple[Plan, Recipes]:
 
 def assemble(request: Request, progress: Progress) -> Image:
     """Make the image. Raises SlipwayError; whatever was finished by then stays in store and cache."""
-    _writable(request.output)
+    check_output(request.output)
+    check_writable(request.cache.root, "cache")
     with request.store.in_use():
         image = _made(request, progress)
     _gated(request, image, progress)
@@ -279,15 +281,3 @@ def write_image(request: Request, planned: Plan, layers: Sequence[CachedLayer]) 
     )
     made = [layer.recipe.name for layer in planned.misses]
     return Image(request.output, name, document.digest, config.digest, named, made)
-
-
-def _writable(output: Path) -> None:
-    """Fail before minutes of work rather than after them."""
-    existing = next(path for path in (output, *output.parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise MissingError(
-            "the output folder can't be written to",
-            where=output,
-            why="the image would have nowhere to go",
-            remedy="name another folder with --output, or make this one writable",
-        )

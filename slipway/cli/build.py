@@ -9,13 +9,14 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import lock as locks
 from slipway.assemble import Image, Request, assemble, read_lock
 from slipway.base.find import find_base
 from slipway.cli import common, push
 from slipway.cli.fetch import add_sources, fetch_options
+from slipway.cli.parser import at_least, given
 from slipway.errors import UsageError
 from slipway.layers import records
 from slipway.layers.cache import LayerCache
@@ -23,6 +24,9 @@ from slipway.layers.remote_options import add_layer_cache, remote_cache
 from slipway.pins import load
 from slipway.progress import Progress, open_progress, size_text
 from slipway.store import Store
+
+if TYPE_CHECKING:
+    from slipway.engine.model import Engine
 
 HELP = "assemble an image from its lock"
 
@@ -49,7 +53,11 @@ def add_image(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--load", action="store_true", help="load the image into the container engine afterwards")
     parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once (default: one per core)"
+        "--jobs",
+        type=at_least(1),
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes at once (default: one per core)",
     )
     parser.add_argument(
         "--sandbox",
@@ -59,6 +67,7 @@ def add_image(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--base",
+        type=given,
         metavar="REF@sha256:…",
         help="build upon this image of a registry instead of a Debian layer; it needs the suite's Python and glibc, "
         "which is checked first",
@@ -82,7 +91,7 @@ def request(args: argparse.Namespace, progress: Progress) -> Request:
         cache=cache,
         output=(args.output or common.ROOT / "out" / selection.label).expanduser().absolute(),
         fetch=options,
-        jobs=max(args.jobs, 1),
+        jobs=args.jobs,
         sandbox=args.sandbox,
         remote=remote_cache(args, selection, progress, args.locks),
         push_layers=args.push_layer_cache,
@@ -113,7 +122,11 @@ def run(args: argparse.Namespace) -> int:
     if args.engine == "docker":
         return _reference(args)
     where = push.destination(args) if args.push else None
-    variants = list(dict.fromkeys((args.variant or "").split(",")))
+    variants = list(dict.fromkeys(name.strip() for name in (args.variant or "").split(",")))
+    if len(variants) > 1 and "" in variants:
+        raise UsageError(f"--variant {args.variant}: there is an empty name in the list", remedy="write cpu,cuda")
+    if args.load:
+        _engine()  # ask before minutes of work
     if len(variants) > 1:
         return _several(args, variants, where)
     with open_progress() as progress:
@@ -160,7 +173,12 @@ def _summary(image: Image) -> str:
 
 
 def _load(image: Image, progress: Progress) -> str:
-    from slipway.engine.find import require
     from slipway.load.load import load as load_image
 
-    return load_image(image.folder, require(), image.reference, progress).reference
+    return load_image(image.folder, _engine(), image.reference, progress).reference
+
+
+def _engine() -> Engine:
+    from slipway.engine.find import require
+
+    return require()

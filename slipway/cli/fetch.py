@@ -62,6 +62,9 @@ def fetch_options(args: argparse.Namespace, selection: Selection, *, rehash: boo
     """What the options of `add_sources` say. Raises UsageError where they say nonsense."""
     if args.registry_copy:
         parse_reference(args.registry_copy)
+    for folder in args.folders:
+        if not folder.is_dir():
+            raise UsageError(f"--from {folder}: there is no such folder", remedy="name a folder that holds artifacts")
     if not 1 <= args.downloads <= 64:
         raise UsageError(f"--downloads {args.downloads}: from 1 to 64 make sense")
     return FetchOptions(

@@ -90,6 +90,10 @@ def size(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     store = Store(args.store)
+    if store.root.exists() and not store.root.is_dir():
+        raise UsageError(
+            "the store is no folder", where=store.root, remedy="name another with --store or SLIPWAY_STORE"
+        )
     if args.action != "prune" and (args.keep_lock or args.only_given_locks or args.older_than or args.max_size):
         raise UsageError("--keep-lock, --only-given-locks, --older-than and --max-size belong to `store prune`")
     if args.action == "list":
