@@ -7,6 +7,7 @@ push into exit 5).
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,9 @@ MANIFEST_TYPES = (
 )
 MANIFEST_LIMIT = 4 << 20
 """Bytes of the longest manifest that a registry has to take (distribution specification)."""
+
+WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
+"""The only kind of warning that the specification knows."""
 
 MakeBody = Callable[[], bytes | Iterator[bytes]]
 
@@ -57,6 +61,7 @@ class Repository:
         self.http = http
         self.access = Access(http, find or (lambda: find_login(reference.host, environ)))
         self._greeted = False
+        self._warned: set[str] = set()
 
     def blob_address(self, digest: str) -> str:
         """Where a blob lies."""
@@ -93,8 +98,10 @@ class Repository:
         if len(content) > MANIFEST_LIMIT:
             raise WrongBytes(redact(url), f"a manifest of more than {MANIFEST_LIMIT} bytes")
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        if wanted.startswith("sha256:") and digest != wanted:
-            raise WrongBytes(redact(url), "other bytes", digest.removeprefix("sha256:"))
+        named = response.headers.get("Docker-Content-Digest", "")
+        for right in (wanted, named):  # what was asked for counts; a tag's digest is only named by the registry
+            if right.startswith("sha256:") and digest != right:
+                raise WrongBytes(redact(url), f"other bytes than those of {right}", digest.removeprefix("sha256:"))
         return Manifest(content, response.headers.get("Content-Type", "").partition(";")[0], digest)
 
     def blob(self, digest: str, limit: int = 64 << 20) -> bytes:
@@ -210,8 +217,17 @@ class Repository:
                 challenged = True
                 response.drain_conn()
                 continue
+            self._warn(response)
             if not tries.wants_again(response):
                 return response
+
+    def _warn(self, response: Response) -> None:
+        """Pass on what the registry wants its users to know (the specification's "Warnings"), each text once."""
+        for match in WARNING.finditer(response.headers.get("Warning", "")):
+            text = "".join(filter(str.isprintable, match[1].replace('\\"', '"')))[:300]
+            if text not in self._warned:
+                self._warned.add(text)
+                self.http.notify(f"{self.reference.host} says: {text}")
 
 
 def confirm(response: Response, url: str, digest: str) -> None:

@@ -7,9 +7,11 @@ Registries with the referrers API list them; for others the client keeps the lis
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urljoin
 
 from slipway.image.manifest import INDEX, MANIFEST, Document, canonical, index
 from slipway.registry.client import MANIFEST_LIMIT, Repository
@@ -20,6 +22,10 @@ from slipway.sources.tries import Response
 
 EMPTY = b"{}"
 EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
+PAGES = 100
+NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?(?:\W|$)')
+"""In a Link header (RFC 8288): where the next page is."""
+
 ROUNDS = 5
 """How often the list is written again when somebody else wrote it at the same moment."""
 
@@ -80,19 +86,33 @@ def tag_of(digest: str) -> str:
 
 def referrers(repository: Repository, digest: str) -> tuple[list[dict[str, Any]], bool]:
     """Descriptors of all that is attached to a digest, and whether the registry keeps the list itself."""
-    try:
-        response = repository.request(
-            "GET", f"{repository.root}/referrers/{digest}", repository.pull_scope, {"Accept": INDEX}, keep_body=True
-        )
-        content = response.read(MANIFEST_LIMIT)
-        if response.headers.get("Content-Type", "").partition(";")[0] == INDEX:
-            return _entries(content, repository.root), True
-    except Absent:
-        pass
+    listed = _listed(repository, digest)
+    if listed is not None:
+        return listed, True
     try:
         return _entries(repository.manifest(tag_of(digest)).content, repository.root), False
     except Absent:
         return [], False
+
+
+def _listed(repository: Repository, digest: str) -> list[dict[str, Any]] | None:
+    """What the referrers API says, page by page; None where there is no such API."""
+    url = f"{repository.root}/referrers/{digest}"
+    entries: list[dict[str, Any]] = []
+    for _page in range(PAGES):
+        try:
+            response = repository.request("GET", url, repository.pull_scope, {"Accept": INDEX}, keep_body=True)
+        except Absent:
+            return None
+        content = response.read(MANIFEST_LIMIT)
+        if response.headers.get("Content-Type", "").partition(";")[0] != INDEX:
+            return None
+        entries += _entries(content, repository.root)
+        following = NEXT.search(response.headers.get("Link", ""))
+        if following is None:
+            return entries
+        url = urljoin(url, following[1])
+    raise Unreachable(redact(repository.root), f"its list of what is attached has more than {PAGES} pages")
 
 
 def attach(repository: Repository, subject: Mapping[str, Any], attachments: Sequence[Attachment]) -> list[str]:

@@ -37,6 +37,18 @@ class Registry(ThreadingHTTPServer):
         self.cut_at: list[int] = []
         self.claims: set[str] = set()
         """Blobs that HEAD says are there, and manifests then can't find."""
+        self.elsewhere: Registry | None = None
+        """Where uploads and downloads of blobs are sent on to."""
+        self.ignores_ranges = False
+        self.cut_pulls_at: list[int] = []
+        self.altered: set[str] = set()
+        """Blobs and manifests, by what they are asked for, that come back with a byte more."""
+        self.names_digests = True
+        self.referrers_api = False
+        self.page = 1
+        self.subject_header = False
+        self.warning = ""
+        self.authorizations: list[str] = []
         self.seen: list[str] = []
         self.received = 0
         self.numbers = itertools.count()
@@ -58,6 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
         self.send_response(status)
+        if self.server.warning:
+            self.send_header("Warning", self.server.warning)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         if "Content-Length" not in (headers or {}):
@@ -75,7 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         if url.path == "/token":
             self.token(parse_qs(url.query))
             return
-        match = re.fullmatch(r"/v2/(.+?)/(blobs/uploads|blobs|manifests)/(.*)", url.path)
+        self.server.authorizations.append(self.headers.get("Authorization", ""))
+        match = re.fullmatch(r"/v2/(.+?)/(blobs/uploads|blobs|manifests|referrers)/(.*)", url.path)
         kind = match[2].rpartition("/")[2] if match else "ping"
         self.uploads_at = f"/v2/{match[1]}/blobs/uploads" if match else ""
         key = f"{self.command} {kind}"
@@ -134,10 +149,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(200 if there else 404, {"Content-Length": str(len(blob or b""))})
 
     def GET_blobs(self, digest: str, _query: object, _body: bytes) -> None:
+        if self.server.elsewhere:
+            self.answer(307, {"Location": f"http://{self.server.elsewhere.host}{self.path}"})
+            return
         blob = self.server.blobs.get(digest)
+        if blob is not None and digest in self.server.altered:
+            blob += b"!"
         if blob is None:
             self.error(404, "blob unknown")
-        elif match := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
+        elif self.server.cut_pulls_at:
+            self.cut_pull(blob, self.server.cut_pulls_at.pop(0))
+        elif not self.server.ignores_ranges and (match := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))):
             start = int(match[1])
             self.answer(206, {"Content-Range": f"bytes {start}-{len(blob) - 1}/{len(blob)}"}, blob[start:])
         else:
@@ -148,7 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(201, {"Location": f"/v2/x/blobs/{mount}"})
             return
         name = f"u{next(self.server.numbers)}"
-        self.server.uploads[name] = bytearray()
+        (self.server.elsewhere or self.server).uploads[name] = bytearray()
+        if self.server.elsewhere:
+            self.uploads_at = f"http://{self.server.elsewhere.host}/v2/store/blobs/uploads"
         self.answer(202, {"Location": f"{self.uploads_at}/{name}?state=0"})
 
     def PATCH_uploads(self, name: str, _query: object, _body: bytes) -> None:
@@ -208,7 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         for name in (target, digest):
             self.server.manifests[name] = (self.headers["Content-Type"], body)
-        self.answer(201, {"Docker-Content-Digest": digest})
+        headers = {"Docker-Content-Digest": digest} if self.server.names_digests else {}
+        subject = (json.loads(body) or {}).get("subject") if self.server.subject_header else None
+        self.answer(201, {**headers, **({"OCI-Subject": subject["digest"]} if subject else {})})
 
     def GET_manifests(self, target: str, _query: object, _body: bytes) -> None:
         if target not in self.server.manifests:
@@ -216,9 +242,39 @@ class _Handler(BaseHTTPRequestHandler):
             return
         kind, content = self.server.manifests[target]
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        self.answer(200, {"Content-Type": kind, "Docker-Content-Digest": digest}, content)
+        headers = {"Docker-Content-Digest": digest} if self.server.names_digests else {}
+        self.answer(200, {"Content-Type": kind, **headers}, content + b"!" * (target in self.server.altered))
 
     HEAD_manifests = GET_manifests
+
+    def GET_referrers(self, digest: str, query: dict[str, list[str]], _body: bytes) -> None:
+        if not self.server.referrers_api:
+            self.error(404, "page not found")
+            return
+        found = []
+        for name, (kind, content) in sorted(self.server.manifests.items()):
+            document = json.loads(content)
+            if name.startswith("sha256:") and (document.get("subject") or {}).get("digest") == digest:
+                descriptor = {"mediaType": kind, "digest": name, "size": len(content)}
+                found.append({**descriptor, "artifactType": document.get("artifactType")})
+        start = int(query.get("from", ["0"])[0])
+        index = {"schemaVersion": 2, "manifests": found[start : start + self.server.page]}
+        more = start + self.server.page < len(found)
+        link = {"Link": f'<{urlsplit(self.path).path}?from={start + self.server.page}>; rel="next"'} if more else {}
+        kind = "application/vnd.oci.image.index.v1+json"
+        self.answer(200, {"Content-Type": kind, **link}, json.dumps(index).encode())
+
+    def cut_pull(self, blob: bytes, at: int) -> None:
+        """Answer with all that was asked for, and break off before its end."""
+        ranged = None if self.server.ignores_ranges else re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        rest = blob[int(ranged[1]) :] if ranged else blob
+        self.send_response(206 if ranged else 200)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest[:at])
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
 
 
 @contextlib.contextmanager
