@@ -28,6 +28,8 @@ TRIES = 10
 """The kubelet restarts a pod after 120 failures in a row (KubeRay's default); a busy machine may be late sometimes."""
 WATCH_S = float(os.environ.get("SLIPWAY_TEST_HEAD_LOSS_S") or 20)
 """How long the workers are watched after the head's end."""
+BOUND_S = 30
+"""Of /ready and a chat together: 10 and 15 s at most, and a slow machine."""
 LASTS_S = 30
 """How long every request has to be answered after it; half of Ray's own patience (docs/eks.md)."""
 PROMPT = "The licence says that everyone may copy and distribute this text, but changing it is not allowed. " * 30
@@ -175,8 +177,11 @@ def test_the_endpoint_outlives_the_head(cluster: dict[str, Running]) -> None:
         print(f"{name}, whose container {ended}:\n{one.text()}")
     for name, one in watched.items():
         early = [answer for answer in one.answers if answer.begun < min(WATCH_S, LASTS_S)]
-        assert len(early) >= 3, name
-        assert all(answer.chat == 200 for answer in early), f"{name}:\n{one.text()}"
+        # Ray's own calls to a head that is gone hold its workers up for seconds at a time (docs/eks.md): what is not
+        # answered by then is told to try again.
+        assert {answer.chat for answer in early} <= {200, 503}, f"{name}:\n{one.text()}"
+        assert [answer.chat for answer in early].count(200) >= 2, f"{name}:\n{one.text()}"
+        assert all(answer.ended - answer.begun < BOUND_S for answer in early), f"{name}:\n{one.text()}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,7 @@ class Watched:
         body = json.dumps({"model": "demo", "messages": messages, "max_tokens": 4}).encode()
         while (begun := time.monotonic() - self.killed) < seconds:
             ready, _ = self.worker.get(kuberay.SERVE, "/ready", timeout=10)
-            status, text = pods.http("POST", chat_url, body, timeout=20)
+            status, text = pods.http("POST", chat_url, body, timeout=60)
             ended = time.monotonic() - self.killed
             self.answers.append(Answer(begun, ended, ready, status))
             if status != 200:
