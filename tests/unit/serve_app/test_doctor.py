@@ -233,3 +233,11 @@ def test_json_and_exit_code(
 def test_this_very_machine_can_be_examined() -> None:
     node = Node(load=lambda: {"UCX": Loaded()})
     assert not [finding for finding in checks.examine(node) if "itself failed" in finding.what]
+
+
+def test_processes_that_end_while_they_are_looked_at(tmp_path: Path) -> None:
+    """Their files can't be read any more; a folder can't be read as a file either, and stays for the test."""
+    (tmp_path / "proc" / "7" / "cmdline").mkdir(parents=True)
+    node = Node(root=tmp_path, load=lambda: {"UCX": Loaded()})
+    assert [path.name for path in node.glob("proc/[0-9]*/cmdline")] == ["cmdline"]
+    assert not [finding for finding in checks.examine(node) if "itself failed" in finding.what]

@@ -22,8 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints, imports no Ray."""
     plan = forms.plan(document.read(args.config))
     applications: list[dict[str, Any]] = []
-    for index, application in enumerate(plan.applications):
-        rows = explain.rows(application, plan.source, f"applications[{index}]")
+    for application, rows in zip(plan.applications, explain.everything(plan), strict=True):
         applications.append({"name": application.get("name", "default"), "values": [row.as_json() for row in rows]})
         if not args.json:
             print(f"# application {application.get('name', 'default')} ({application['import_path']})")

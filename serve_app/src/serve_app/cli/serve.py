@@ -85,7 +85,8 @@ def _configuration(args: argparse.Namespace, cache: Path, report: Any) -> tuple[
         folder = model.cached(cache)
         report.event("model", f"demo model in {folder}")
         return config.config(folder, hardware.kind()), "the demo"
-    from serve_app.config import document, forms
+    from serve_app.config import document, explain, forms
 
     plan = forms.plan(document.read(args.config))
+    explain.everything(plan)  # what a builder would refuse, before Ray is up
     return plan.serve, plan.source

@@ -185,6 +185,19 @@ class Checker:
         except ConfigError as error:
             self.problems += [Problem(path, f"{file}: {problem}") for problem in error.problems]
 
+    def _in_model_loading_config(self, data: dict[str, Any], path: str) -> None:
+        if data.get("model_id") == "":
+            self.add(join(path, "model_id"), "is empty", "requests name the model by it")
+
+    def _in_short_model(self, data: dict[str, Any], path: str) -> None:
+        if data.get("id") == "":
+            self.add(join(path, "id"), "is empty", "requests name the model by it")
+
+    def _in_autoscaling_config(self, data: dict[str, Any], path: str) -> None:
+        least, most = data.get("min_replicas"), data.get("max_replicas")
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            self.add(join(path, "max_replicas"), f"is {most}, less than min_replicas, which is {least}")
+
     def _in_llm_config(self, data: dict[str, Any], path: str) -> None:
         deployment = data.get("deployment_config")
         if isinstance(deployment, dict):

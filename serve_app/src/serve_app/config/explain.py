@@ -9,6 +9,7 @@ from typing import Any
 
 from serve_app.config import origin
 from serve_app.config.check import PREFILL_DECODE, SINGLE
+from serve_app.config.forms import Plan
 from serve_app.errors import ConfigError, Problem
 
 
@@ -47,10 +48,32 @@ def rows(application: dict[str, Any], source: str, path: str) -> list[Row]:
         if target == SINGLE[0]:
             return found + _single(args)
     except ConfigError as error:
-        placed = [dataclasses.replace(p, path=f"{path}.args{'.' if p.path else ''}{p.path}") for p in error.problems]
-        raise ConfigError([Problem(p.path, p.what, p.remedy) for p in placed], source) from error
+        placed = [
+            dataclasses.replace(p, path=f"{path}.args.{_written(p.path, args)}".rstrip(".")) for p in error.problems
+        ]
+        raise ConfigError(list(dict.fromkeys(placed)), source) from error
     # A builder that is not ours: what is given goes to it unchanged.
     return found + [Row(f"args.{name}", value, "given") for name, value in origin.leaves(args)]
+
+
+def everything(plan: Plan) -> list[list[Row]]:
+    """The rows of every application. Raises ConfigError with the problems of all of them, at the file's own lines."""
+    problems: list[Problem] = []
+    found: list[list[Row]] = []
+    for index, application in enumerate(plan.applications):
+        try:
+            found.append(rows(application, plan.source, f"applications[{index}]"))
+        except ConfigError as error:
+            problems += error.problems
+    plan.refuse(problems)
+    return found
+
+
+def _written(path: str, args: dict[str, Any]) -> str:
+    """Where the user wrote what a builder calls by the path of what it was expanded to."""
+    from serve_app.pd import short_form
+
+    return short_form.written(path, args) if short_form.is_short(args) else path
 
 
 def _prefill_decode(args: dict[str, Any]) -> list[Row]:

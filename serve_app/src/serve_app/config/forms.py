@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,29 @@ from serve_app.config.check import Checker
 from serve_app.config.document import Document
 from serve_app.errors import Problem
 
+FORMS = "model with prefill and decode; llm_configs or model_loading_config for one node; or applications"
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. serve: a Serve configuration (`applications`, `http_options`, ...), checked."""
+    """What to run. serve: a Serve configuration (`applications`, `http_options`, ...), checked. document: what it was
+    made from; wrapped: that was the arguments of its one application."""
 
     serve: dict[str, Any]
     source: str
+    document: Document
+    wrapped: bool = False
 
     @property
     def applications(self) -> list[dict[str, Any]]:
         """The applications, as in Ray's ServeApplicationSchema."""
         found: list[dict[str, Any]] = self.serve["applications"]
         return found
+
+    def refuse(self, problems: list[Problem]) -> None:
+        """Raises ConfigError, by the file's own paths and lines, when there are problems of `applications[…]`."""
+        start = "applications[0].args." if self.wrapped else ""
+        self.document.refuse([replace(p, path=p.path.removeprefix(start)) for p in problems])
 
 
 def plan(document: Document) -> Plan:
@@ -36,7 +46,9 @@ def plan(document: Document) -> Plan:
     data = copy.deepcopy(document.data)
     checker = Checker()
     if not isinstance(data, dict) or not data:
-        document.refuse([Problem("", "must be a mapping with applications, llm_configs or model_loading_config")])
+        document.refuse([Problem("", f"must be a mapping: {FORMS}")])
+    if "model" in data and not _form(data) and "applications" not in data:
+        document.refuse([Problem("model", f"neither prefill nor decode stands beside it: {FORMS}")])
     form = _form(data)
     if form is None:
         checker.section(data, "serve", "")
@@ -49,7 +61,7 @@ def plan(document: Document) -> Plan:
         data = {"applications": [{"name": "default", "route_prefix": "/", "import_path": target, "args": data}]}
     checker.problems += _missing_models(document.data, "")
     document.refuse(checker.problems)
-    return Plan(data, document.source)
+    return Plan(data, document.source, document, form is not None)
 
 
 def _form(data: dict[str, Any]) -> tuple[str, str] | None:

@@ -16,12 +16,13 @@ def fault(value: Any, kinds: list[str], choices: list[str] | None = None) -> tup
     """
     if value is None or "any" in kinds or any(_is(value, kind, choices or []) for kind in kinds):
         return None
-    if choices and isinstance(value, str):
+    if choices and isinstance(value, str) and not set(kinds) - {"null", "choice"}:
         near = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
         listed = ", ".join(choices[:12]) + (", ..." if len(choices) > 12 else "")
         return f"{value!r} is not one of {listed}", f"did you mean {near[0]}?" if near else None
-    wanted = " or ".join(NAMES[kind] for kind in kinds if kind not in ("null", "choice")) or f"one of {choices}"
-    return f"must be {wanted}, not {_show(value)}", _remedy(value, kinds)
+    wanted = [NAMES[kind] for kind in kinds if kind not in ("null", "choice")]
+    wanted += [f"one of {', '.join(choices)}" if len(choices) > 1 else choices[0]] if choices else []
+    return f"must be {' or '.join(wanted)}, not {_show(value)}", _remedy(value, kinds)
 
 
 def _is(value: Any, kind: str, choices: list[str]) -> bool:

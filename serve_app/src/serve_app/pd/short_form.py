@@ -26,6 +26,9 @@ ROLE = {
 }
 """Key of a role → where it stands in an LLMConfig."""
 
+MODEL = {"model_id": "id", "model_source": "source", "tokenizer_source": "tokenizer"}
+"""Key of a model_loading_config → key of `model`."""
+
 
 def is_short(data: dict[str, Any]) -> bool:
     """True for the short form. Ray's own has prefill_config and decode_config."""
@@ -35,6 +38,24 @@ def is_short(data: dict[str, Any]) -> bool:
 def check(data: dict[str, Any], checker: Checker) -> None:
     """Adds the problems of the short form's own keys; what they expand to is checked after."""
     checker.section(data, "short_form", "")
+
+
+def written(path: str, data: dict[str, Any]) -> str:
+    """The short form's path of what stands at `path` in Ray's schema."""
+    config, _, rest = path.partition(".")
+    role = config.removesuffix("_config")
+    if role not in ("prefill", "decode") or role == config:
+        return path
+    if rest.startswith("model_loading_config."):
+        name = rest.partition(".")[2]
+        return f"model.{MODEL.get(name, name)}"
+    for key, target in ROLE.items():
+        if rest == target or rest.startswith(f"{target}."):
+            below = rest[len(target) :]
+            own = (data.get(role) or {}).get(key) or {}
+            shared = key == "engine" and below[1:].partition(".")[0] not in own
+            return f"{'model' if shared else role}.{key}{below}"
+    return f"{role}.{rest}" if rest else role
 
 
 def expand(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

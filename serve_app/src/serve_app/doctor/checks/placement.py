@@ -55,7 +55,7 @@ def replicas(node: Node) -> dict[str, set[str]]:
     """Role → GPUs that its replicas' processes see (CUDA_VISIBLE_DEVICES; "all" where nothing is said)."""
     found: dict[str, set[str]] = {}
     for path in node.glob("proc/[0-9]*/cmdline"):
-        line = path.read_bytes().decode(errors="replace")
+        line = node.text(str(path.relative_to(node.root)))  # "" for a process that has ended meanwhile
         role = re.search(r"ServeReplica:.*?(Prefill|Decode):", line)
         if role:
             environ = node.text(str(path.with_name("environ").relative_to(node.root)))

@@ -69,5 +69,5 @@ def listening(node: Node) -> set[int]:
 
 def engines(node: Node) -> bool:
     """Whether a replica of prefill or decode runs here: its ports are no foreign ones."""
-    lines = (path.read_bytes() for path in node.glob("proc/[0-9]*/cmdline"))
-    return any(b"ServeReplica" in line and (b"Prefill:" in line or b"Decode:" in line) for line in lines)
+    lines = (node.text(str(path.relative_to(node.root))) for path in node.glob("proc/[0-9]*/cmdline"))
+    return any("ServeReplica" in line and ("Prefill:" in line or "Decode:" in line) for line in lines)
