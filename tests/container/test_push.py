@@ -43,10 +43,13 @@ def image(tmp_path: Path) -> Content:
     return read_content(tmp_path / "image")
 
 
-def build(*words: object, environ: dict[str, str] | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """`build.py WORDS`, which has to end with this exit code."""
+def build(
+    *words: object, environ: dict[str, str] | None = None, code: int = 0, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """`build.py WORDS`, which has to end with this exit code, in seconds."""
     command = [sys.executable, str(common.ROOT / "build.py"), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environ or {})}, timeout=300)
+    environment = {**os.environ, **(environ or {})}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout)
     assert done.returncode == code, done.stderr
     return done
 
