@@ -165,3 +165,13 @@ def test_without_its_name_no_cache_is_used() -> None:
         with pytest.raises(UsageError, match="need --layer-cache"):
             remote_cache(options(word), selection, Progress())
     assert json.dumps(vars(options()))
+
+
+def test_committed_lists_can_be_read_and_belong_to_locks() -> None:
+    folder = Path(__file__).parents[3] / "locks"
+    lists = sorted((folder / "layers").glob("*.txt"))
+    assert lists
+    for file in lists:
+        assert (folder / f"{file.stem}.toml").exists()
+        names = {known.name for known in records.read(file).values()}
+        assert {"debian", "fabric", "ldcache", index_bundle.KIND} <= names
