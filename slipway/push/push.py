@@ -24,11 +24,15 @@ from slipway.registry.client import Repository
 from slipway.registry.pull import ANSWERS, LOG_IN
 from slipway.registry.referrers import Attachment, attach
 from slipway.registry.upload import Upload
-from slipway.sources.outcome import NotHad, Refused, Unreachable, WrongBytes
+from slipway.sources.outcome import Absent, NotHad, Refused, Unreachable, WrongBytes
 from slipway.store.parallel import each
 
 Attach = Callable[[Repository, Mapping[str, Any]], Sequence[Attachment]]
 
+REMEDIES = {
+    Refused: LOG_IN,
+    Absent: "look at host and folder: the repository may have to be made first, or this is no registry",
+}
 PUSHES = 4
 """Blobs that are sent at the same time."""
 
@@ -243,5 +247,5 @@ def failures(repository: Repository) -> Iterator[Repository]:
             f"{urlsplit(error.address).netloc or repository.reference.host} did not do what was asked: {error.reason}",
             where=error.address,
             why="what a push has brought there stays and is not sent again; no tag names anything incomplete",
-            remedy=LOG_IN if isinstance(error, Refused) else ANSWERS,
+            remedy=REMEDIES.get(type(error), ANSWERS),
         ) from error

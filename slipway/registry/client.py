@@ -7,6 +7,7 @@ push into exit 5).
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -102,7 +103,10 @@ class Repository:
         for right in (wanted, named):  # what was asked for counts; a tag's digest is only named by the registry
             if right.startswith("sha256:") and digest != right:
                 raise WrongBytes(redact(url), f"other bytes than those of {right}", digest.removeprefix("sha256:"))
-        return Manifest(content, response.headers.get("Content-Type", "").partition(";")[0], digest)
+        kind = response.headers.get("Content-Type", "").partition(";")[0]
+        if not _is_object(content):
+            raise Unreachable(redact(url), f"gave no manifest but {kind or 'something else'}: is this a registry?")
+        return Manifest(content, kind, digest)
 
     def blob(self, digest: str, limit: int = 64 << 20) -> bytes:
         """A small blob's bytes, checked. Raises WrongBytes for others than the digest says."""
@@ -228,6 +232,14 @@ class Repository:
             if text not in self._warned:
                 self._warned.add(text)
                 self.http.notify(f"{self.reference.host} says: {text}")
+
+
+def _is_object(content: bytes) -> bool:
+    """Whether these bytes are a JSON object, as every manifest is."""
+    try:
+        return isinstance(json.loads(content), dict)
+    except ValueError:
+        return False
 
 
 def confirm(response: Response, url: str, digest: str) -> None:

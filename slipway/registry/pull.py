@@ -18,7 +18,7 @@ from slipway.host.replace import write_whole
 from slipway.image.layout import LAYOUT_FILE
 from slipway.image.manifest import INDEX, index
 from slipway.progress import Progress
-from slipway.registry.client import Repository
+from slipway.registry.client import Manifest, Repository
 from slipway.registry.reference import Reference
 from slipway.sources.address import redact
 from slipway.sources.http import READ_SIZE
@@ -103,9 +103,24 @@ def resolve(repository: Repository, architecture: str | None) -> Remote:
                 remedy="say which one with --arch",
             )
         chosen = repository.manifest(str(entries[0]["digest"]))
-    config = json.loads(repository.blob(str(json.loads(chosen.content)["config"]["digest"])))
+    config = _config(repository, chosen)
     descriptor = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.content)}
     return Remote(top.digest, descriptor, chosen.digest, chosen.content, chosen.media_type, config)
+
+
+def _config(repository: Repository, chosen: Manifest) -> Mapping[str, Any]:
+    """An image's configuration. Raises UsageError for what is no image: other artifacts, manifests of old formats."""
+    try:
+        config = json.loads(repository.blob(str(json.loads(chosen.content)["config"]["digest"])))
+        if isinstance(config, dict):
+            return config
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise UsageError(
+        f"{repository.reference} is no image but {chosen.media_type or 'something else'}",
+        where=f"{repository.reference.host}/{repository.reference.name}@{chosen.digest}",
+        remedy="name an image's tag or digest",
+    )
 
 
 def pull(repository: Repository, architecture: str | None, folder: Path, progress: Progress) -> Path:

@@ -70,8 +70,7 @@ class Tries:
 
     def broken(self, error: Exception) -> None:
         """The connection could not be made or broke off. Waits, or raises Unreachable."""
-        limit = 3 if isinstance(_cause(error), NewConnectionError | ConnectTimeoutError) else None
-        self.failed(explain(error), limit=limit)
+        self.failed(explain(error), limit=_limit(error))
 
     def failed(self, reason: str, retry_after: float | None = None, *, limit: int | None = None) -> None:
         """Wait before the next try. Raises Unreachable after the last one, Cancelled when the command is stopped."""
@@ -80,7 +79,7 @@ class Tries:
         policy = self._http.policy
         if self._row >= min(policy.tries, limit or policy.tries) or self._all >= self.MOST:
             self._http.strike(self._url)
-            raise Unreachable(redact(self._url), f"{reason} ({self._all} tries)")
+            raise Unreachable(redact(self._url), f"{reason} ({self._all} tries)" if self._all > 1 else reason)
         if retry_after is not None and retry_after > policy.patience:
             raise Unreachable(redact(self._url), f"{reason}, and asks to come back in {retry_after:.0f} s")
         delay = policy.delay(self._row, retry_after)
@@ -101,7 +100,18 @@ def detail(response: Response) -> str:
     except (ValueError, AttributeError, TypeError, TransportError):
         return ""
     text = "; ".join(part for part in said if part)
+    text = "".join(filter(str.isprintable, text))  # it goes to a terminal
     return f": {text[:300]}" if text else ""
+
+
+def _limit(error: Exception) -> int | None:
+    """How many tries a failure is worth that will hardly be another one the next time; None for the usual number."""
+    cause = _cause(error)
+    if isinstance(cause, NewConnectionError | ConnectTimeoutError):
+        return 3
+    if isinstance(cause, ssl.SSLCertVerificationError) or "WRONG_VERSION_NUMBER" in str(cause):
+        return 1
+    return 1 if "too many redirects" in str(cause) else None
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -115,5 +125,7 @@ def explain(error: BaseException) -> str:
     cause = _cause(error)
     text = re.sub(r"^\w+\(host=.*?\): ", "", str(cause).rpartition(">: ")[2]) or type(cause).__name__
     if isinstance(cause, TlsError | ssl.SSLError):
+        if "WRONG_VERSION_NUMBER" in text:
+            return "TLS failed: there is no TLS at this address (http:// in front of it says so)"
         return f"TLS failed: {text} (is its authority known here? SSL_CERT_FILE names a file of more)"
     return text

@@ -119,7 +119,7 @@ def _with(
 def layers(repository: Repository, tag: str) -> list[dict[str, Any]]:
     """The layers of a manifest of signatures; none where there is no such tag."""
     try:
-        found = json.loads(repository.manifest(tag).content)["layers"]
+        found = json.loads(repository.manifest(tag).content).get("layers")
     except Absent:
         return []
-    return [entry for entry in found if isinstance(entry, dict)]
+    return [entry for entry in found or () if isinstance(entry, dict) and isinstance(entry.get("digest"), str)]

@@ -48,6 +48,10 @@ class Registry(ThreadingHTTPServer):
         self.page = 1
         self.subject_header = False
         self.warning = ""
+        self.colour = ""
+        """Stands behind every error's message."""
+        self.instead = ""
+        """`page`: everything is answered with a page of HTML; anything else: redirected to there."""
         self.authorizations: list[str] = []
         self.seen: list[str] = []
         self.received = 0
@@ -81,6 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def error(self, status: int, message: str) -> None:
+        message += self.server.colour
         body = json.dumps({"errors": [{"code": "X", "message": message}]}).encode()
         self.answer(status, {"Content-Type": "application/json"}, body)
 
@@ -96,6 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
         key = f"{self.command} {kind}"
         self.server.seen.append(key)
         body = b"" if key == "PATCH uploads" else self.body()
+        if self.server.instead == "page":
+            self.answer(200, {"Content-Type": "text/html"}, b"<html>log in here</html>")
+            return
+        if self.server.instead:
+            self.answer(302, {"Location": self.server.instead})
+            return
         if not self.allowed(match[1] if match else ""):
             return
         if statuses := self.server.faults.get(key):
