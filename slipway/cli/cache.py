@@ -10,6 +10,7 @@ import json
 
 from slipway import lock as locks
 from slipway.cli import common
+from slipway.errors import UsageError
 from slipway.layers.cache import LayerCache
 from slipway.layers.image_python import python_debs, python_folder
 from slipway.layers.sweep import Keep, sweep
@@ -30,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.cache.exists() and not args.cache.is_dir():
+        raise UsageError(
+            "the cache is no folder", where=args.cache, remedy="name another with --cache or SLIPWAY_CACHE"
+        )
     with open_progress() as progress:
         cache = LayerCache(args.cache.expanduser().absolute(), progress.warn)
         freed = sweep(cache, needed(Store(args.store), cache), dry_run=args.dry_run)

@@ -8,12 +8,13 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from slipway.cli.parser import Parser
-from slipway.errors import SlipwayError
+from slipway.errors import MissingError, SlipwayError
 
 DEFAULT_VERB = "build"
 INTERRUPTED = 130
@@ -51,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parsed = parser.parse_args(given)
         code = module.run(parsed)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: whoever started us closed it
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted; finished layers and downloads are kept", file=sys.stderr)
         return INTERRUPTED
@@ -60,9 +62,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (`… | head`): not our error, and nothing more can be printed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        refused = _refused(error)
+        _report(refused, as_json=getattr(parsed, "json", False) and error.filename is not None)
+        if error.filename is None:
+            _drop_output()
+        return refused.exit_code
     return int(code)
+
+
+def _drop_output() -> None:
+    """What is left in the buffer of standard output can't be written, and is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refused(error: OSError) -> SlipwayError:
+    """A file that the system would not give or take, where nobody nearer knew what to say."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "slipway" in Path(frame.filename).parts]
+    place = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
+    return MissingError(
+        f"the system refused{place}: {error.strerror or error}",
+        where=error.filename,
+        remedy="look at the path, at who may write there, and at the room on its disk",
+    )
 
 
 def _load(verb: str) -> ModuleType:

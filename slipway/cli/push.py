@@ -91,12 +91,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from slipway.errors import UsageError
     from slipway.progress import open_progress
 
     with open_progress() as progress:
+        if args.finish and args.layouts:
+            raise UsageError("--finish pushes no images, and layouts are named", remedy="leave out one of them")
         if args.finish:
             from slipway.push.finish import finish
 
+            _check_digest_file(args)
             return report(args, finish(args, progress))
         where = destination(args)
         folders = args.layouts or [common.built(args)]
@@ -104,15 +108,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 def destination(args: argparse.Namespace) -> Any:
-    """The repository that the options mean. Raises UsageError: callers ask before they build."""
+    """The repository that the options mean. Raises UsageError, and MissingError where the digest file can't be written:
+    callers ask before they build."""
     from slipway.push.target import target, unset
 
+    _check_digest_file(args)
     pinned = ""
     if unset(args.registry):
         from slipway.pins import load
 
         pinned = load(common.ROOT / "versions.toml").registry
     return target(args.registry, args.repository, pinned=pinned)
+
+
+def _check_digest_file(args: argparse.Namespace) -> None:
+    from slipway.errors import UsageError
+    from slipway.image.place import check_writable
+
+    if args.digest_file:
+        check_writable(args.digest_file.absolute().parent, "digest-file")
+        if args.digest_file.is_dir():
+            raise UsageError("--digest-file names a folder", where=args.digest_file, remedy="name a file in it")
 
 
 def push_layouts(args: argparse.Namespace, folders: Sequence[Path], where: Any, progress: Progress) -> int:

@@ -41,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.one_layer and (args.registry or args.key or args.no_rebuild):
+        raise UsageError(
+            "--one-layer looks at the cache of this machine, --registry REF at an image elsewhere",
+            remedy="ask one after the other",
+        )
     if args.one_layer:
         return _one_layer(args)
     if args.registry:

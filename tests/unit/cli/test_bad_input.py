@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,11 @@ def no_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["push", "--registry", "a.example.com", "--key", " "], "--key: it is empty"),
         (["sign", "a.example.com/x", "--key="], "--key: it is empty"),
         (["push", "--finish", __file__, "--registry", "a.example.com"], "--digest-file"),
+        (["push", "here", "--finish", __file__, "--registry", "a.example.com"], "--finish pushes no images"),
+        (["push", "here", "--registry", "a.example.com", "--digest-file", "/tmp"], "names a folder"),
+        (["verify", "--one-layer", "--registry", "a.example.com/x:1"], "--one-layer looks at the cache"),
+        (["verify", "--one-layer", "--key", "x"], "--one-layer looks at the cache"),
+        (["cache", "prune", "--cache", __file__], "no folder"),
     ],
 )
 def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,3 +113,28 @@ def test_a_copy_says_which_of_two_registries_refused(tmp_path: Path, capsys: pyt
         assert cli.main(["copy", f"{source.host}/slipway:x", f"{target.host}/slipway"]) == 5
     said = capsys.readouterr().err
     assert f"error: {target.host} did not do" in said and "log in" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sbom", "--output", "/proc/nowhere/bill"],
+        ["sbom", "--output", "/etc"],
+        ["push", "here", "--registry", "a.example.com", "--digest-file", "/proc/nowhere/pushed.json"],
+    ],
+)
+def test_a_file_that_cannot_be_written(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where nobody thought of it: a sentence, with the path, and no traceback."""
+    assert cli.main(words) == 3
+    said = capsys.readouterr().err
+    assert str(Path(words[-1]).parent if "push" in words else words[-1]) in said
+    assert "what to do: " in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("target", ["/dev/full", ""], ids=["full", "closed"])
+def test_output_that_nobody_can_take(target: str) -> None:
+    command = [sys.executable, str(common.ROOT / "build.py"), "store", "list", "--store", "/nowhere"]
+    shell = f'exec "$@" {f"> {target}" if target else ">&-"}'
+    done = subprocess.run(["bash", "-c", shell, "bash", *command], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (3 if target else 0, False), done.stderr
+    assert ("No space left" in done.stderr) == bool(target)
