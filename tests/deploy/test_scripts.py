@@ -14,6 +14,9 @@ from tests.deploy.manifests import EKS, Variant
 
 FAKE = """#!/bin/bash
 echo "${0##*/} $*" >> "$CALLS"
+if [[ "${0##*/}" =~ ^(kubectl|helm)$ && "$1" != kustomize ]]; then
+    echo "${KUBECONFIG:-the current context}" >> "$CALLS.asked"
+fi
 [ "${0##*/}" != kubectl ] || [[ "$1" != kustomize ]] || exec "$REAL_KUBECTL" "$@"
 [ -t 0 ] || [[ "$*" != *"-f -"* ]] || cat >> "$CALLS.stdin"
 while IFS='|' read -r words code answer; do
@@ -166,8 +169,36 @@ def test_down_names_what_goes_on_costing(tools: Tools, kind: str) -> None:
     assert "thing-1" in said
 
 
+@pytest.mark.parametrize(("script", "words"), [("down", ()), ("up", ("pd",))])
+def test_only_this_cluster_is_asked(tools: Tools, script: str, words: tuple[str, ...]) -> None:
+    """Whatever kubectl's current context is: down deletes balancers in every namespace."""
+    code, said = tools.run(script, *words, answers=HERE if script == "down" else GOOD)
+    assert code == 0, said
+    [made] = [call for call in tools.calls if call.startswith("aws eks update-kubeconfig --name slipway")]
+    asked = set(Path(f"{tools.folder}/calls.asked").read_text().split("\n")) - {""}
+    assert asked == {made.split()[-1]}
+    assert not Path(made.split()[-1]).exists(), "it is left behind"
+
+
+def test_down_deletes_nothing_where_it_has_no_way_to_the_cluster(tools: Tools) -> None:
+    code, said = tools.run("down", answers={**HERE, "update-kubeconfig": "1|"})
+    assert code == 1
+    assert "nothing was deleted" in said
+    assert not [call for call in tools.calls if "delete" in call]
+
+
+def test_down_does_not_take_a_refusal_for_a_cluster_that_is_gone(tools: Tools) -> None:
+    code, said = tools.run("down", answers={"aws eks describe-cluster --name": "1|ExpiredToken"})
+    assert code == 1
+    assert "could not be asked for, and was not deleted: ExpiredToken" in said
+    assert not [call for call in tools.calls if "delete" in call]
+
+
+GONE = "1|An error occurred (ResourceNotFoundException) when calling the DescribeCluster operation"
+
+
 def test_down_can_run_again(tools: Tools) -> None:
-    code, said = tools.run("down", answers={"aws eks describe-cluster --name": "1|none"})
+    code, said = tools.run("down", answers={"aws eks describe-cluster --name": GONE})
     assert code == 0
     assert "there is no cluster" in said
     assert not [call for call in tools.calls if call.startswith(("eksctl", "kubectl"))]
