@@ -27,6 +27,9 @@ ARBITRARY = ("--user", "12345:0")
 
 OFFLINE = ("--network", "none")
 
+_NUMBERS = itertools.count(1)
+"""Of containers: a test run may have several Dockers."""
+
 
 @dataclass(frozen=True)
 class Image:
@@ -98,7 +101,6 @@ class Docker:
         self.engine = engine
         self.image = image
         self._run_id = os.environ.get(RUN) or uuid.uuid4().hex[:12]
-        self._count = itertools.count(1)
 
     def run(
         self,
@@ -136,7 +138,7 @@ class Docker:
             self.engine.docker("rm", "-f", "-v", name, check=False)
 
     def _name(self) -> str:
-        return f"slipway-test-{self._run_id}-{next(self._count)}"
+        return f"slipway-test-{self._run_id}-{next(_NUMBERS)}"
 
     def _marks(self) -> tuple[str, str]:
         return ("--label", f"{LABEL}={self._run_id}")
