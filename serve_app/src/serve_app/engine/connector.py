@@ -1,4 +1,4 @@
-"""vLLM's NIXL connector with two corrections, loaded by `kv_connector_module_path` under its own name.
+"""vLLM's NIXL connector with three corrections, loaded by `kv_connector_module_path` under its own name.
 
 Under its own name, because Ray picks its connector backend by it.
 
@@ -8,6 +8,7 @@ Under its own name, because Ray picks its connector backend by it.
    meanwhile counts as failed. `kv_load_failure_policy` decides what follows: recompute, or fail.
 2. CPU affinity. On the CPU platform vLLM pins each worker to the last core of its NUMA node. Two engines on a node
    then share that core with both NIXL threads, and requests stall for 20 to 31 s. The cores are given back.
+3. NIXL's progress thread rests between two looks instead of turning a core (progress.py).
 
 The time comes in `remote_blocks_expiry_time`, a field of kv_transfer_params that vLLM carries to its workers anyway and
 looks at only with `bidirectional_kv_xfer`; with that option nothing is changed here.
@@ -26,12 +27,16 @@ from vllm.distributed.kv_transfer.kv_connector.v1.nixl.pull_scheduler import Nix
 from vllm.distributed.kv_transfer.kv_connector.v1.nixl.pull_worker import NixlPullConnectorWorker
 from vllm.logger import init_logger
 
-from serve_app.engine import lease
+from serve_app.engine import lease, progress
 from serve_app.observe.transfer import Observed
 
 logger = init_logger(__name__)
 
 EXPIRY = "remote_blocks_expiry_time"
+PAUSE = "progress_us"
+"""Our key in kv_connector_extra_config, beside vLLM's own (kv_transfer.progress_us in a configuration)."""
+VLLM_THREADS = 4
+"""vLLM's default of num_threads."""
 TOLD = 10_000
 """Prompts that are remembered as released: more than can be in flight."""
 
@@ -134,6 +139,10 @@ class NixlConnector(Observed, NixlPullConnector):  # type: ignore[misc]
         if os.sched_getaffinity(0) != cores:
             logger.info("NIXL's worker may run on cores %s again", sorted(cores))
             give_back(cores)
+        extra = vllm_config.kv_transfer_config.get_from_extra_config
+        threads = {"num_threads": str(extra("num_threads", VLLM_THREADS))}
+        plain = self.connector_worker.nixl_backends == ["UCX"]  # vLLM gives threads to nothing else
+        progress.rest(self.connector_worker.nixl_wrapper, int(extra(PAUSE, 0)), {"UCX": threads} if plain else {})
 
 
 def give_back(cores: set[int]) -> None:

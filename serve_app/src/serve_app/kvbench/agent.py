@@ -6,8 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from serve_app.engine import progress
 from serve_app.errors import ServeAppError
 from serve_app.kvbench.memory import Memory
+from serve_app.pd.settings import Settings
 
 SPIN_S = 100e-6
 PAUSE_S = 50e-6
@@ -30,6 +32,7 @@ class Agent:
 
         self.backend, self.memory = backend, memory
         self._agent: Any = nixl_agent(name, nixl_agent_config(backends=[]))
+        progress.rest(self._agent, Settings().progress_us, {})  # as the service does
         self._agent.create_backend(backend, {})
         region = [(memory.address, memory.size, memory.device, "")]
         self._agent.register_memory(region, memory.kind, backends=[backend])

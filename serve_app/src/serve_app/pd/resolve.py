@@ -120,8 +120,9 @@ def _fill_role(filler: Filler, kv_role: str, ours: Settings, kind: hardware.Kind
         extra = f"{transfer}.kv_connector_extra_config"
         filler.set(f"{extra}.backends", backends, why)
         filler.set(f"{extra}.kv_lease_duration", ours.lease_s, "derived from kv_transfer.lease_s")
+        filler.set(f"{extra}.progress_us", ours.progress_us, "derived from kv_transfer.progress_us")
         if on_cpu and backends == ["UCX"]:
-            filler.set(f"{extra}.num_threads", 1, "derived from the hardware: NIXL's threads never rest")
+            filler.set(f"{extra}.num_threads", 1, "derived from the hardware: few cores")
     seqs = config["engine_kwargs"].get("max_num_seqs") or MAX_NUM_SEQS[device]
     # Prefill's queue is its engine's: a request that waits there still beats, one that waits at a router is silent.
     ongoing = 2 * seqs if kv_role == "kv_consumer" else max(4 * seqs, 1024)
