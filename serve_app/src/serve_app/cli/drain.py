@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+from serve_app.cli import address
 from serve_app.drain import local
 from serve_app.errors import MissingError, ServeAppError, UsageError
 
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", help="drain applications of this Ray cluster instead (host:port or auto)")
     parser.add_argument("--application", action="append", metavar="NAME",
                         help="with --address: this application (default: all of the cluster's)")  # fmt: skip
-    parser.add_argument("--timeout", type=float, metavar="S",
+    parser.add_argument("--timeout", type=address.seconds, metavar="S",
                         help="seconds to wait at most (default: endpoint.drain_s; 20 with --address)")  # fmt: skip
     parser.add_argument("--undo", action="store_true", help="take requests again")
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0: nothing runs any more. Raises ServeAppError (exit 1) when requests are left at the end of the time."""
     if args.address:
+        address.check(args.address)
         return _cluster(args)
     path, service = _find(args.port)
     if not service.ready:

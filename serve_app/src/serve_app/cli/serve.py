@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from serve_app import environment, hardware
+from serve_app.cli import address
 from serve_app.errors import UsageError
 
 HELP = "bring up an OpenAI endpoint from a YAML (or --demo), in the foreground"
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONFIG.yaml",
         nargs="?",
         type=Path,
-        help="a Serve file (applications:), a builder's arguments (llm_configs:) or one LLMConfig",
+        help="model, prefill and decode; a Serve file (applications:); a builder's arguments (llm_configs:); one LLMConfig",
     )
     parser.add_argument("--demo", action="store_true",
                         help="serve a tiny random model made on the spot: no GPU, no download")  # fmt: skip
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, help="port of the endpoint (default: http_options.port, or 8000)")
     parser.add_argument("--address", help="join this Ray cluster (host:port) instead of starting one here")
     parser.add_argument("--check", action="store_true", help="only check the configuration")
-    parser.add_argument("--ready-timeout", type=float, default=1800.0, metavar="S",
+    parser.add_argument("--ready-timeout", type=address.seconds, default=1800.0, metavar="S",
                         help="seconds until the first token at most (default: %(default)s)")  # fmt: skip
     parser.add_argument("--log-format", choices=("text", "json"), default="text",
                         help="lines on stderr: text, or one JSON object each (default: %(default)s)")  # fmt: skip
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         print(f"{source}: fine")
         return 0
+    if args.address:
+        address.check(args.address)
     from serve_app.run.runner import Spec
     from serve_app.run.supervisor import Supervisor
 
