@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONFIG.yaml",
         nargs="?",
         type=Path,
-        help="model, prefill and decode; a Serve file (applications:); a builder's arguments (llm_configs:); one LLMConfig",
+        help="model, prefill and decode; a Serve file; a builder's arguments (llm_configs:); or one LLMConfig",
     )
     parser.add_argument("--demo", action="store_true",
                         help="serve a tiny random model made on the spot: no GPU, no download")  # fmt: skip
