@@ -1,4 +1,4 @@
-"""--address and times of the command line: wrong ones are told at once."""
+"""--address, times, misspelt words of the command line: told at once."""
 
 from __future__ import annotations
 
@@ -51,3 +51,22 @@ def test_times(words: list[str], value: str, capsys: pytest.CaptureFixture[str])
         cli.main([*words, value])
     assert ended.value.code == 2
     assert "no number of seconds above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sevre"], "did you mean serve?"),
+        (["serve", "--demmo"], "did you mean --demo?"),
+        (["drain", "--adress=x"], "did you mean --address?"),
+        (["serve", "--demo", "--log-format", "xml"], "invalid choice: 'xml' (choose from"),
+        (["explain"], "CONFIG.yaml; serve_app explain --help"),
+        ([], "VERB; serve_app --help"),
+    ],
+)
+def test_misspelt(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told and told.startswith("serve_app: ") and told.count("\n") == 1
