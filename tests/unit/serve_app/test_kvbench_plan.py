@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,3 +83,16 @@ def test_a_digest_tells_right_from_wrong(lie: str) -> None:
         copy[:] = 0
     same = pattern.digest(copy, here, case.piece) == pattern.digest(source, there, case.piece)
     assert same is (lie == "none")
+
+
+def test_nobody_to_measure_against_is_told_in_a_sentence() -> None:
+    program = (
+        "import sys; from serve_app.kvbench import channel, initiator; connect = channel.connect; "
+        "channel.connect = lambda host, port: connect(host, port, 0.2); sys.exit(initiator.main())"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "serve_app" / "src")}
+    plan = json.dumps(Plan("UCX").as_json())
+    command = [sys.executable, "-c", program, "127.0.0.1", "1"]
+    done = subprocess.run(command, input=plan, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "nobody answers at 127.0.0.1:1" in json.loads(done.stdout)["error"]

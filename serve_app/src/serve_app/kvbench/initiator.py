@@ -63,14 +63,13 @@ def main() -> int:
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no result
     plan = Plan.of(json.load(sys.stdin))
-    channel = channels.connect(sys.argv[1], int(sys.argv[2]))
 
     def tell(row: dict[str, Any]) -> None:
         rows.write(json.dumps(row) + "\n")
         rows.flush()
 
     try:
-        run(channel, plan, tell)
+        run(channels.connect(sys.argv[1], int(sys.argv[2])), plan, tell)
     except Exception as error:  # noqa: BLE001 - all of it belongs in the report
         tell({"error": f"{type(error).__name__}: {error}"})
         return 1
