@@ -153,3 +153,37 @@ def test_a_wait_that_was_given_up_loses_no_item() -> None:
         return [await kept.next(1), await kept.next(1)]
 
     assert asyncio.run(run()) == [1, 2]
+
+
+def test_what_a_cancelled_call_answers_is_not_its_result() -> None:
+    """vLLM's servers catch the cancellation and answer "Client disconnected"."""
+    ended: list[bool] = []
+
+    async def vllm() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append(True)
+            return "Client disconnected"
+        return "late"
+
+    async def scenario() -> None:
+        with pytest.raises(TimeoutError):
+            await beats.within(vllm(), 0.05)
+
+    asyncio.run(scenario())
+    assert ended == [True]
+
+
+def test_a_result_in_time_is_given_and_an_end_is_an_end() -> None:
+    async def two() -> AsyncGenerator[str, None]:
+        yield "item"
+
+    async def scenario() -> str:
+        items = two()
+        found: str = await beats.within(anext(items), 1)
+        with pytest.raises(StopAsyncIteration):
+            await beats.within(anext(items), 1)
+        return found
+
+    assert asyncio.run(scenario()) == "item"

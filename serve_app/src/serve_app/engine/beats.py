@@ -12,8 +12,9 @@ import contextlib
 import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 SLICE_S = 0.5
 """Of a wait. Costs one wake-up; a standstill of this process counts as one slice."""
 
@@ -81,6 +82,25 @@ async def next_within(stream: AsyncIterator[Any], seconds: float) -> Any:
         _forget(task)
         raise TimeoutError
     return task.result()
+
+
+async def within(work: Awaitable[T], seconds: float) -> T:
+    """What `work` gives. Raises TimeoutError after `seconds`, whatever it gives then.
+
+    Not asyncio.wait_for: vLLM answers a call that is cancelled with an error of its own ("Client disconnected"), and
+    wait_for takes that for the call's result.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+        if done:
+            return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            with contextlib.suppress(BaseException):
+                await task
 
 
 class Kept:

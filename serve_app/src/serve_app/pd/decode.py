@@ -132,10 +132,14 @@ class DecodeMixin(ServerMixin):
             await self._fetch_all(kind, copies, params, raw)
         else:
             own = params[0]
-        local = await self._engine(kind, shape.decode_copy(request, own), raw)
+        try:
+            local = await self._engine(kind, shape.decode_copy(request, own), raw)
+        except BaseException:  # the client went away just now
+            self._release(params)
+            raise
         async with contextlib.aclosing(local):
             try:
-                first = await asyncio.wait_for(anext(local), self._patience())
+                first = await beats.within(anext(local), self._patience())
             except StopAsyncIteration:
                 return
             except TimeoutError:
@@ -279,7 +283,7 @@ class DecodeMixin(ServerMixin):
         """Fetches each prompt's KV into this engine's prefix cache, once. Raises PrefillFailed if that does not end."""
         try:
             fetches = (self._fetch(kind, copy, p, raw) for copy, p in zip(copies, params, strict=True))
-            await asyncio.wait_for(asyncio.gather(*fetches), self._patience())
+            await beats.within(asyncio.gather(*fetches), self._patience())
         except TimeoutError:
             raise self._stuck() from None
         except BaseException:
