@@ -37,6 +37,9 @@ logger = logging.getLogger("ray.serve")
 METRICS_S = 5.0
 
 TRANSFER_MARGIN_S = 3.0
+STEP_TOKENS = 2048
+"""vLLM's default max_num_batched_tokens, the least of all platforms: what an engine computes in one step, which nothing
+interrupts."""
 EXPIRY = "remote_blocks_expiry_time"
 """The field of kv_transfer_params that serve_app.engine.connector reads."""
 
@@ -220,7 +223,7 @@ class DecodeMixin(ServerMixin):
             while isinstance(answer := await stream.next(self.settings.silence_s), float):
                 signs = [*signs[:1], answer]
         except asyncio.CancelledError:
-            self._keep(self._abandon(stream))
+            self._keep(self._abandon(stream, cancel=shape.guess_tokens(copy) > STEP_TOKENS))
             raise
         except TimeoutError:
             self._keep(self._abandon(stream))
@@ -263,10 +266,15 @@ class DecodeMixin(ServerMixin):
             await asyncio.wait_for(self._warm_one(probing=True), self._patience())
         return True
 
-    async def _abandon(self, stream: beats.Kept) -> None:
-        """Cancels a prefill. One that had ended already is on its way here and holds its blocks: those are let go."""
-        with contextlib.suppress(Exception):
-            stream.stream.cancel()  # type: ignore[attr-defined] # Serve's response generator
+    async def _abandon(self, stream: beats.Kept, cancel: bool = True) -> None:
+        """Ends a prefill that nobody waits for. What it has computed is let go where it is still heard of.
+
+        cancel: False lets a short one end by itself. A cancellation that crosses its answer loses the answer, and with
+        it who could let go its blocks before the lease ends (3 of 500 clients that left at random).
+        """
+        if cancel:
+            with contextlib.suppress(Exception):
+                stream.stream.cancel()  # type: ignore[attr-defined] # Serve's response generator
         end = time.monotonic() + self.settings.lease_s
         try:
             while isinstance(answer := await stream.next(max(0.0, end - time.monotonic())), float):
