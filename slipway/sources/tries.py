@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Response = urllib3.BaseHTTPResponse
 
 
+_SHORT = 1 << 16
+"""Bytes of an answer that are read rather than the connection given up."""
+
+
 class Tries:
     """How often one address failed in a row. A try that brought new bytes starts the count anew."""
 
@@ -60,7 +64,7 @@ class Tries:
             self.failed(f"answered {status}", retry_after_seconds(response.headers.get("Retry-After")))
             return True
         said = f"answered {status}{detail(response)}"
-        response.close()
+        _let_go(response)
         self._http.forgive(self._url)
         if status in (404, 410):
             raise Absent(shown, said)
@@ -129,3 +133,13 @@ def explain(error: BaseException) -> str:
             return "TLS failed: there is no TLS at this address (http:// in front of it says so)"
         return f"TLS failed: {text} (is its authority known here? SSL_CERT_FILE names a file of more)"
     return text
+
+
+def _let_go(response: Response) -> None:
+    """Be done with an answer that was not wanted. A short rest is read, so that the connection can be used again: an
+    index without a page for each of hundreds of wheels would cost as many connections."""
+    length = response.headers.get("Content-Length", "")
+    if length.isascii() and length.isdigit() and int(length) <= _SHORT:
+        response.drain_conn()
+    else:
+        response.close()
