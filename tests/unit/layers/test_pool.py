@@ -67,6 +67,8 @@ def test_the_biggest_goes_first() -> None:
     order: list[int] = []
     with WorkerPool(1) as pool:
         first = pool.submit(wait, 0.3)
+        while not first.running():  # else one of the others could be the first that the worker sees
+            time.sleep(0.01)
         futures = [pool.submit(double, size, size=size, report=order.append) for size in (1, 3, 2)]
         for future in [first, *futures]:
             future.result()
