@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from slipway.debian.deb import open_tar
 from slipway.host.replace import write_whole
-from slipway.inspect import content, elf
-from slipway.inspect.index import Member
+from slipway.inspect import content, elf, index
+from slipway.inspect.index import Member, member_of
 from slipway.lock.model import Artifact, Deb, Wheel
 from slipway.wheel.content import OpenWheel
 from slipway.wheel.index import paused_gc
@@ -112,7 +112,7 @@ def _deb(artifact: Artifact, path: Path) -> Contents:
 def _version() -> str:
     """Names this code's behaviour."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for module in (content, elf):
+    for module in (content, elf, index):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
 
@@ -132,21 +132,6 @@ def _dump(found: Contents) -> dict[str, Any]:
 
 def _load(document: dict[str, Any]) -> Contents:
     return Contents(
-        tuple(
-            Member._make((*row[:9], tuple(row[9]), tuple(row[10]), _elf(row[11]) if row[11] else None))
-            for row in document["members"]
-        ),
+        tuple(map(member_of, document["members"])),
         {path: text.encode("latin-1") for path, text in document["texts"].items()},
-    )
-
-
-def _elf(row: list[Any]) -> elf.Elf:
-    """JSON's lists become the tuples that they were."""
-    facts = elf.Elf(*row)
-    return facts._replace(
-        needed=tuple(facts.needed),
-        rpath=tuple(facts.rpath),
-        runpath=tuple(facts.runpath),
-        needs=tuple((library, tuple(versions)) for library, versions in facts.needs),
-        defines=tuple(facts.defines),
     )

@@ -184,13 +184,15 @@ def _from_json(document: dict[str, Any]) -> LayerIndex:
     return LayerIndex(
         document["diff_id"],
         document["tar_size"],
-        tuple(
-            Member._make((*row[:9], tuple(row[9]), tuple(row[10]), _elf(row[11]) if row[11] else None))
-            for row in document["members"]
-        ),
+        tuple(map(member_of, document["members"])),
         tuple(Package(*row) for row in document["packages"]),
         {path: base64.b64decode(text) for path, text in document["texts"].items()},
     )
+
+
+def member_of(row: list[Any]) -> Member:
+    """What JSON made of a Member: its lists become the tuples that they were."""
+    return Member._make((*row[:9], tuple(row[9]), tuple(row[10]), _elf(row[11]) if row[11] else None))
 
 
 def _elf(row: list[Any]) -> Elf:

@@ -187,7 +187,7 @@ def test_there_is_a_table_for_every_release() -> None:
 
 def test_the_table_is_that_of_the_installed_release(monkeypatch: pytest.MonkeyPatch) -> None:
     for versions, in_new in (({"ray": "2.58.1", "vllm": "0.26.0"}, False), ({"ray": "2.60.0", "vllm": "0.29.0"}, True)):
-        monkeypatch.setattr(known_keys, "_installed", lambda versions=versions: versions)
+        monkeypatch.setattr(known_keys, "installed", lambda versions=versions: versions)
         known_keys.load.cache_clear()
         known = known_keys.load()
         assert known.exact

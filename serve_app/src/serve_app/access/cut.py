@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from serve_app.dropped import drop
 from serve_app.openai.errors import ApiError
 
 RETRY_AFTER_S = 10
@@ -31,9 +31,4 @@ async def until(items: AsyncGenerator[Any, None], cut: asyncio.Event) -> AsyncGe
             yield item
     finally:
         stop.cancel()
-        if step is not None:
-            step.cancel()
-            with contextlib.suppress(BaseException):
-                await step
-        with contextlib.suppress(BaseException):
-            await items.aclose()
+        await drop(step, items)

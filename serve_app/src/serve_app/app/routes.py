@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from serve_app.access import cut, live, shape
 from serve_app.access.record import Record
 from serve_app.access.settings import Endpoint
+from serve_app.dropped import drop
 from serve_app.engine import beats
 from serve_app.observe import metrics
 from serve_app.observe.merge import CONTENT_TYPE, merge
@@ -64,11 +65,11 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
         try:
             done, _ = await asyncio.wait({first}, timeout=min(patience, deadline - time.monotonic()))
         except asyncio.CancelledError:
-            await _drop(first, items)
+            await drop(first, items)
             raise
         if not done:
             if not streamed:
-                await _drop(first, items)
+                await drop(first, items)
                 raise ApiError(504)
             # A long prefill: the status is given away, so that the connection is not silent any longer.
             return self._streaming(_after(first, items), record, hidden, deadline)
@@ -83,7 +84,7 @@ class Ingress(OpenAiIngress):  # type: ignore[misc]
             record.usage = answer.get("usage")
             return JSONResponse(answer)
         if isinstance(one, str) and (failure := stream.error_in(one)) is not None:
-            await _drop(None, items)
+            await drop(None, items)
             raise failure
         return self._streaming(_chain(head, items), record, hidden, deadline)
 
@@ -248,16 +249,6 @@ def _first(future: asyncio.Future[Any]) -> Any:
         raise known from error
 
 
-async def _drop(future: asyncio.Future[Any] | None, items: AsyncGenerator[Any, None]) -> None:
-    """Ends a generator that is not wanted any more, so that the engine aborts the request."""
-    if future is not None:
-        future.cancel()
-        with contextlib.suppress(BaseException):
-            await future
-    with contextlib.suppress(BaseException):
-        await items.aclose()
-
-
 async def _finish(items: AsyncGenerator[Any, None]) -> None:
     """Lets a generator that has given all it has come to its end, so that nothing is cancelled."""
 
@@ -267,7 +258,7 @@ async def _finish(items: AsyncGenerator[Any, None]) -> None:
 
     with contextlib.suppress(Exception):
         await asyncio.wait_for(rest(), 1.0)
-    await _drop(None, items)
+    await drop(None, items)
 
 
 async def _chain(head: Any, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:

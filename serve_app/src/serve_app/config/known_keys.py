@@ -78,16 +78,17 @@ def load() -> Known:
         if file.name.endswith(".json")
     ]
     tables.sort(key=lambda table: [int(part) for part in table["versions"]["ray"].split(".")])
-    installed = _installed()
+    here = installed()
     # Where Ray is not installed (a laptop that only checks a file) the newest table is the best there is.
-    chosen = next((table for table in tables if table["versions"] == installed), tables[-1])
+    chosen = next((table for table in tables if table["versions"] == here), tables[-1])
     sections = {**chosen["sections"], **_ours()}
     for section, blocks in (("pd_serving_args", OUR_BLOCKS), ("llm_serving_args", ("endpoint",))):
         sections[section] = {**sections[section], **{name: {"kinds": ["dict"]} for name in blocks}}
-    return Known(sections, exact=not installed or chosen["versions"] == installed)
+    return Known(sections, exact=not here or chosen["versions"] == here)
 
 
-def _installed() -> dict[str, str]:
+def installed() -> dict[str, str]:
+    """Versions of the Ray and vLLM beside us, as far as they are there."""
     found = {}
     for name in ("ray", "vllm"):
         try:

@@ -8,11 +8,12 @@ from the very replica that works on the request, over its answer's connection: w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import Any, TypeVar
+
+from serve_app.dropped import drop
 
 T = TypeVar("T")
 SLICE_S = 0.5
@@ -45,12 +46,7 @@ async def beating(answer: Awaitable[AsyncGenerator[Any, None]], beat_s: float) -
                 return
             yield item
     finally:
-        if pending is not None:
-            pending.cancel()
-            with contextlib.suppress(BaseException):
-                await pending
-        with contextlib.suppress(BaseException):
-            await items.aclose()
+        await drop(pending, items)
 
 
 async def _done_within(task: asyncio.Future[Any], seconds: float) -> bool:
@@ -97,10 +93,7 @@ async def within(work: Awaitable[T], seconds: float) -> T:
             return task.result()
         raise TimeoutError
     finally:
-        if not task.done():
-            task.cancel()
-            with contextlib.suppress(BaseException):
-                await task
+        await drop(task)
 
 
 class Kept:

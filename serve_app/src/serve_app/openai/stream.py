@@ -6,12 +6,12 @@ What the engine gives are texts of whole events (`data: …\\n\\n`), in lists wh
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+from serve_app.dropped import drop
 from serve_app.openai import errors
 from serve_app.openai.errors import ApiError
 
@@ -98,9 +98,4 @@ async def wire(
                 if watch(piece):
                     yield piece
     finally:
-        if pending is not None:
-            pending.cancel()
-            with contextlib.suppress(BaseException):
-                await pending
-        with contextlib.suppress(BaseException):
-            await items.aclose()
+        await drop(pending, items)

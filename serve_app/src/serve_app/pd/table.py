@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from typing import Any
 
+from serve_app.config import known_keys
 from serve_app.errors import Problem
 
 ADAPTERS_SINCE = (2, 59)
@@ -13,11 +13,7 @@ ADAPTERS_SINCE = (2, 59)
 
 def installed_ray() -> tuple[int, ...]:
     """Version of the Ray beside us, as far as it is numbers; empty without one."""
-    try:
-        text = importlib.metadata.version("ray")
-    except importlib.metadata.PackageNotFoundError:
-        return ()
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
+    return tuple(int(part) for part in known_keys.installed().get("ray", "").split(".") if part.isdigit())
 
 
 def judge(
